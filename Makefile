@@ -1,0 +1,28 @@
+# Two commands: `make train` and `make test`. Both set up .venv first; a second run installs nothing.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: train test lint types check clean
+
+train: .venv/installed
+	$(BIN)/tapnet train MUTAG
+
+test: .venv/installed
+	TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+check: lint types test
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,5 @@
+"""`python -m tapnet` is the command `tapnet`."""
+
+from tapnet.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""From files to batches: reading and checking graphs, the paper's data sets, flat arrays."""

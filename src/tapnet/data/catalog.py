@@ -1,0 +1,132 @@
+"""The paper's ten data sets: their names, which features they use, and what the paper says of their size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from tapnet.data.dataset import Features, GraphDataset
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """One data set as the paper uses it (Tables 1 and 2)."""
+
+    name: str
+    kind: Literal["social", "biological"]
+    features: Features
+    graphs: int
+    mean_nodes: float  # as printed: one decimal
+    classes: int
+    tu_name: str | None  # in the TU Dortmund collection; None: not there
+    aliases: tuple[str, ...] = ()
+    # Copies of a set number labels and classes differently. How often each occurs tells which is which in any copy.
+    label_counts: Mapping[str, int] = field(default_factory=dict)
+    class_counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name under which its files may stand."""
+        return tuple(dict.fromkeys(n for n in (self.name, self.tu_name, *self.aliases) if n))
+
+
+CATALOG: dict[str, CatalogEntry] = {
+    entry.name: entry
+    for entry in (
+        CatalogEntry("COLLAB", "social", "degrees", 5000, 74.5, 3, "COLLAB"),
+        CatalogEntry("IMDB-BINARY", "social", "degrees", 1000, 19.8, 2, "IMDB-BINARY", ("IMDB-B", "IMDBBINARY")),
+        CatalogEntry("IMDB-MULTI", "social", "degrees", 1500, 13.0, 3, "IMDB-MULTI", ("IMDB-M", "IMDBMULTI")),
+        CatalogEntry("REDDIT-BINARY", "social", "degrees", 2000, 429.6, 2, "REDDIT-BINARY", ("RDT-B", "REDDITBINARY")),
+        CatalogEntry(
+            "REDDIT-MULTI5K",
+            "social",
+            "degrees",
+            4999,
+            508.5,
+            5,
+            "REDDIT-MULTI-5K",
+            ("RDT-M5K", "REDDITMULTI5K"),
+        ),
+        CatalogEntry(
+            "REDDIT-MULTI12K",
+            "social",
+            "degrees",
+            11929,
+            391.4,
+            11,
+            "REDDIT-MULTI-12K",
+            ("RDT-M12K", "REDDITMULTI12K"),
+        ),
+        CatalogEntry("DD", "biological", "labels", 1178, 284.3, 2, "DD", ("D&D",)),
+        # The set with explicit hydrogens. The TU collection's PTC_MR has the same molecules without them.
+        CatalogEntry("PTC", "biological", "labels", 344, 25.5, 2, None),
+        CatalogEntry(
+            "MUTAG",
+            "biological",
+            "labels",
+            188,
+            17.9,
+            2,
+            "MUTAG",
+            label_counts={"C": 2395, "N": 345, "O": 593, "F": 12, "I": 1, "Cl": 23, "Br": 2},
+            class_counts={"not mutagenic": 63, "mutagenic": 125},
+        ),
+        CatalogEntry("PROTEINS", "biological", "labels", 1113, 39.1, 2, "PROTEINS"),
+    )
+}
+
+
+def find_entry(name: str) -> CatalogEntry | None:
+    """By any of its names, in capitals or not."""
+    wanted = name.upper()
+    return next((e for e in CATALOG.values() if wanted in e.names), None)
+
+
+def category_names(dataset: GraphDataset) -> tuple[str, ...]:
+    """What each category of ``x`` means: an element where the catalogue knows it, else its original value."""
+    entry = find_entry(dataset.name)
+    values = dataset.categories or ()
+    counts = dataset.x.bincount(minlength=len(values)).tolist() if dataset.features == "labels" else []
+    return _names_by_count(counts, entry.label_counts if entry else {}) or tuple(str(v) for v in values)
+
+
+def class_names(dataset: GraphDataset) -> tuple[str, ...]:
+    """What each class means, where the catalogue knows it, else its original value."""
+    entry = find_entry(dataset.name)
+    counts = dataset.y.bincount(minlength=dataset.num_classes).tolist()
+    return _names_by_count(counts, entry.class_counts if entry else {}) or tuple(map(str, dataset.classes))
+
+
+def _names_by_count(counts: list[int], named: Mapping[str, int]) -> tuple[str, ...] | None:
+    by_count = {count: name for name, count in named.items()}
+    return tuple(by_count[c] for c in counts) if counts and sorted(counts) == sorted(by_count) else None
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the tables print of a data set."""
+
+    graphs: int
+    mean_nodes: float
+    mean_edges: float  # undirected
+    classes: int
+
+    @classmethod
+    def of(cls, dataset: GraphDataset) -> Statistics:
+        graphs, loops = len(dataset), 0 if dataset.self_loop is None else int(dataset.self_loop.sum())
+        edges = (dataset.num_edges + loops) / 2  # as others count: every listed pair is half an edge
+        return cls(graphs, dataset.num_nodes / graphs, edges / graphs, dataset.num_classes)
+
+    def differences(self, entry: CatalogEntry) -> list[str]:
+        """Where it differs from the paper, in words; a mean may be rounded or cut to the paper's one decimal."""
+        wrong = []
+        if self.graphs != entry.graphs:
+            wrong.append(f"{entry.graphs} graphs in the paper")
+        if entry.mean_nodes not in (round(self.mean_nodes, 1), math.floor(self.mean_nodes * 10) / 10):
+            wrong.append(f"{entry.mean_nodes} nodes in the paper")
+        if self.classes != entry.classes:
+            wrong.append(f"{entry.classes} classes in the paper")
+        return wrong

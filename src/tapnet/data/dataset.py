@@ -1,0 +1,360 @@
+"""GraphDataset: every graph of a data set in flat arrays, and the doors to PyG and NetworkX."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.flat import concatenated_ranges, offsets
+from tapnet.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
+Features = Literal["labels", "degrees", "attributes"]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphDataset:
+    """G undirected graphs with N nodes in all and E directed edges (each undirected edge twice), as flat arrays.
+
+    There are no self-loops and no duplicate edges, every edge's reverse is there too, and the edges are sorted
+    by (source, target). What the models see is ``x``: integer categories, or floats where attributes were
+    asked for. Whatever else came with the graphs stays beside it.
+    """
+
+    name: str
+    node_ptr: Tensor  # [G+1] int64: the nodes of graph g are node_ptr[g] to node_ptr[g+1]
+    edge_ptr: Tensor  # [N+1] int64: the edges that leave node i are edge_ptr[i] to edge_ptr[i+1]
+    neighbor: Tensor  # [E]   int32: where each edge leads, as a node's number within its graph
+    y: Tensor  # [G]   int64: class 0 … C-1
+    classes: tuple[Hashable, ...]  # [C] the class's value in the original data
+    x: Tensor  # [N]   int64 categories 0 … K-1, or [N, F] floats
+    categories: tuple[Hashable, ...] | None  # [K] the category's original value; None for float features
+    features: Features  # what x was made of
+    node_labels: Tensor | None = None  # [N] int64
+    node_label_values: tuple[Hashable, ...] | None = None
+    node_attributes: Tensor | None = None  # [N, F] float32
+    edge_labels: Tensor | None = None  # [E] int64
+    edge_label_values: tuple[Hashable, ...] | None = None
+    edge_attributes: Tensor | None = None  # [E, F] float32
+    # [N] bool: the nodes that the files join to themselves. Such an edge is no edge here, but it counts in the
+    # degree that is a node's feature, as it did for the paper and its predecessors (COLLAB has 2,837 of them).
+    self_loop: Tensor | None = None
+    source: str = ""  # where it was found, in words
+
+    # ---- sizes ----
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.edge_ptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Directed edges: twice the number of undirected ones."""
+        return len(self.neighbor)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def num_features(self) -> int:
+        """The number of categories (the width of their one-hot encoding) or of float features."""
+        return self.x.size(1) if self.categories is None else len(self.categories)
+
+    @cached_property
+    def nodes_per_graph(self) -> Tensor:  # [G]
+        return self.node_ptr.diff()
+
+    @cached_property
+    def degree(self) -> Tensor:  # [N]
+        return self.edge_ptr.diff()
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphDataset({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, "
+            f"edges={self.num_edges // 2}, classes={self.num_classes}, {self.features}={self.num_features})"
+        )
+
+    @cached_property
+    def checksum(self) -> str:
+        """A digest of everything a model can see: equal for equal data, wherever and however it was stored."""
+        digest = hashlib.blake2b(digest_size=16)
+        for array in (self.node_ptr, self.edge_ptr, self.neighbor, self.y, self.x):
+            digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
+            digest.update(array.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    # ---- graphs out of it ----
+
+    def batch(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> GraphBatch:
+        """The disjoint union of the graphs with these numbers, in this order, cut out by index arithmetic."""
+        graphs = self._graph_numbers(indices)
+        sizes = self.nodes_per_graph[graphs]
+        nodes = concatenated_ranges(self.node_ptr[graphs], sizes)
+        degree = self.degree[nodes]
+        first_edge = self.edge_ptr[self.node_ptr[graphs]]
+        edges_per_graph = self.edge_ptr[self.node_ptr[graphs + 1]] - first_edge
+        edges = concatenated_ranges(first_edge, edges_per_graph)
+        ptr = offsets(sizes)
+        shift = torch.repeat_interleave(ptr[:-1].int(), edges_per_graph)
+        return GraphBatch(
+            x=self.x[nodes],
+            y=self.y[graphs],
+            ptr=ptr,
+            edge_ptr=offsets(degree).int(),
+            neighbor=self.neighbor[edges] + shift,
+            degree=degree,
+        )
+
+    def subset(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> GraphDataset:
+        """The data set of these graphs alone; classes and categories keep their numbers."""
+        graphs = self._graph_numbers(indices)
+        sizes = self.nodes_per_graph[graphs]
+        nodes = concatenated_ranges(self.node_ptr[graphs], sizes)
+        edges = concatenated_ranges(self.edge_ptr[nodes], self.degree[nodes])
+
+        def pick(values: Tensor | None, rows: Tensor) -> Tensor | None:
+            return None if values is None else values[rows]
+
+        return replace(
+            self,
+            node_ptr=offsets(sizes),
+            edge_ptr=offsets(self.degree[nodes]),
+            neighbor=self.neighbor[edges],
+            y=self.y[graphs],
+            x=self.x[nodes],
+            node_labels=pick(self.node_labels, nodes),
+            node_attributes=pick(self.node_attributes, nodes),
+            edge_labels=pick(self.edge_labels, edges),
+            edge_attributes=pick(self.edge_attributes, edges),
+            self_loop=pick(self.self_loop, nodes),
+        )
+
+    def _graph_numbers(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> Tensor:
+        graphs = torch.as_tensor(np.asarray(indices), dtype=torch.int64).reshape(-1)
+        if len(graphs) and not (-len(self) <= int(graphs.min()) and int(graphs.max()) < len(self)):
+            raise IndexError(f"{self.name} has graphs 0 to {len(self) - 1}")
+        return torch.where(graphs < 0, graphs + len(self), graphs)
+
+    def with_features(self, features: Features) -> GraphDataset:
+        """The same graphs with other inputs: node labels, distinct degrees, or float attributes."""
+        if features == "labels":
+            if self.node_labels is None:
+                raise SettingError(f"{self.name} has no node labels; features='degrees' works on every data set")
+            return replace(self, x=self.node_labels, categories=self.node_label_values, features=features)
+        if features == "attributes":
+            if self.node_attributes is None:
+                raise SettingError(f"{self.name} has no node attributes")
+            return replace(self, x=self.node_attributes, categories=None, features=features)
+        if features == "degrees":
+            listed = self.degree if self.self_loop is None else self.degree + self.self_loop
+            values, x = torch.unique(listed, return_inverse=True)
+            return replace(self, x=x, categories=tuple(values.tolist()), features=features)
+        raise SettingError(f"features is 'labels', 'degrees' or 'attributes', not {features!r}")
+
+    # ---- PyG ----
+
+    def __getitem__(self, index: int) -> Data:
+        """Graph ``index`` as a PyG ``Data``, with ``node_labels`` … ``edge_attributes`` where the set has them."""
+        from torch_geometric.data import Data
+
+        graph = int(self._graph_numbers([index]))
+        nodes = slice(int(self.node_ptr[graph]), int(self.node_ptr[graph + 1]))
+        edges = slice(int(self.edge_ptr[nodes.start]), int(self.edge_ptr[nodes.stop]))
+        size = nodes.stop - nodes.start
+        row = torch.repeat_interleave(torch.arange(size), self.degree[nodes])
+        data = Data(
+            x=self.x[nodes],
+            edge_index=torch.stack([row, self.neighbor[edges].long()]),
+            y=self.y[graph : graph + 1],
+            num_nodes=size,
+        )
+        for key, where in _NODE_AND_EDGE_DATA.items():
+            values = getattr(self, key)
+            if values is not None:
+                data[key] = values[nodes if where == "node" else edges]
+        return data
+
+    def __iter__(self) -> Iterator[Data]:
+        return (self[i] for i in range(len(self)))
+
+    @classmethod
+    def from_pyg(
+        cls,
+        graphs: Sequence[Data],
+        *,
+        name: str = "graphs",
+        classes: Sequence[Hashable] | None = None,
+        categories: Sequence[Hashable] | None = None,
+        edge_categories: Sequence[Hashable] | None = None,
+        features: Features | None = None,
+    ) -> GraphDataset:
+        """From PyG's ``Data`` objects: ``x`` as integer categories ``[n]``, one-hot rows, or floats ``[n, F]``.
+
+        ``classes``, ``categories`` and ``edge_categories`` name the values behind the numbers in ``y``, ``x``
+        and ``edge_attr``; without them the numbers stand for themselves. With ``features="degrees"`` ``x`` is not
+        looked at. A directed ``edge_index`` is made symmetric.
+        """
+        from tapnet.data.assemble import assemble
+
+        sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
+        start = np.cumsum(sizes) - sizes
+        edges = [np.asarray(g.edge_index) + first for g, first in zip(graphs, start, strict=True)]
+        given = {key: _stack_all(graphs, key) for key in _NODE_AND_EDGE_DATA}
+        x = None if features == "degrees" else _stack_all(graphs, "x")
+        for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
+            if column is not None and given[f"{side}_labels"] is None and given[f"{side}_attributes"] is None:
+                labels = _as_categories(column)
+                kind = "attributes" if labels is None else "labels"
+                given[f"{side}_{kind}"] = column if labels is None else labels
+        unlabelled = next((i for i, g in enumerate(graphs) if g.y is None), None)
+        if unlabelled is not None:
+            raise DataError(f"graph {unlabelled} has no class: set its y")
+        return assemble(
+            name=name,
+            nodes_per_graph=sizes,
+            edge_index=np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1),
+            y=np.asarray([int(g.y) for g in graphs], dtype=np.int64),
+            values={"y": classes, "node_labels": categories, "edge_labels": edge_categories},
+            features=features,
+            **given,  # type: ignore[arg-type]
+        )
+
+    # ---- NetworkX ----
+
+    def to_networkx(self, index: int) -> nx.Graph:
+        """Graph ``index`` with original values: node and edge ``label`` and ``attributes``, ``graph["y"]``.
+
+        A ``DiGraph`` where an edge and its reverse carry different data, else a ``Graph``.
+        """
+        import networkx as nx
+
+        data = self[index]
+        pairs = [(u, v) for u, v in data.edge_index.t().tolist()]
+
+        def column(key: str, names: Sequence[Hashable] | None = None) -> list[Any] | None:
+            cells = data[key].tolist() if key in data else None
+            return cells if cells is None or names is None else [names[i] for i in cells]
+
+        columns = {"label": column("edge_labels", self.edge_label_values), "attributes": column("edge_attributes")}
+        on_edges = {key: dict(zip(pairs, cells, strict=True)) for key, cells in columns.items() if cells is not None}
+        one_way = any(cells[u, v] != cells[v, u] for cells in on_edges.values() for u, v in pairs)
+        graph = (nx.DiGraph if one_way else nx.Graph)(name=f"{self.name}[{index}]", y=self.classes[int(data.y)])
+        graph.add_nodes_from(range(data.num_nodes))
+        graph.add_edges_from(pairs)
+        for key, cells in on_edges.items():
+            nx.set_edge_attributes(graph, cells, key)
+        on_nodes = {
+            "label": column("node_labels", self.node_label_values),
+            "attributes": column("node_attributes"),
+            "self_loop": column("self_loop"),
+        }
+        for key, values in on_nodes.items():
+            if values is not None:
+                nx.set_node_attributes(graph, dict(enumerate(values)), key)
+        return graph
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graphs: Sequence[nx.Graph],
+        y: Sequence[Hashable] | None = None,
+        *,
+        name: str = "graphs",
+        node_label: str = "label",
+        node_attributes: str = "attributes",
+        edge_label: str = "label",
+        edge_attributes: str = "attributes",
+        features: Features | None = None,
+    ) -> GraphDataset:
+        """From NetworkX graphs, their classes in ``y`` or each in ``graph.graph["y"]``; values of any kind.
+
+        An attribute counts if every node (or edge) of every graph has it. Nodes are numbered in the order of
+        the graph; direction, parallel edges and self-loops are dropped.
+        """
+        from tapnet.data.assemble import assemble
+
+        sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
+        ends: list[tuple[int, int]] = []
+        for g, first in zip(graphs, np.cumsum(sizes) - sizes, strict=True):
+            number = {node: int(first) + i for i, node in enumerate(g)}
+            ends += [(number[u], number[v]) for u, v in g.edges()]
+        nodes = [d for g in graphs for _, d in g.nodes(data=True)]
+        edges = [d for g in graphs for _, _, d in g.edges(data=True)]
+        if y is None:
+            missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
+            if missing is not None:
+                raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
+            y = [g.graph["y"] for g in graphs]
+        return assemble(
+            name=name,
+            nodes_per_graph=sizes,
+            edge_index=np.asarray(ends, dtype=np.int64).reshape(-1, 2).T,
+            y=list(y),
+            node_labels=_column(nodes, node_label),
+            node_attributes=_matrix(nodes, node_attributes),
+            self_loop=_column(nodes, "self_loop"),
+            edge_labels=_column(edges, edge_label),
+            edge_attributes=_matrix(edges, edge_attributes),
+            features=features,
+        )
+
+
+_NODE_AND_EDGE_DATA = {
+    "node_labels": "node",
+    "node_attributes": "node",
+    "self_loop": "node",
+    "edge_labels": "edge",
+    "edge_attributes": "edge",
+}
+
+
+def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
+    columns = [g.get(key) for g in graphs]
+    if not columns or any(c is None for c in columns):
+        return None
+    stacked: NDArray[Any] = np.concatenate([np.asarray(c) for c in columns])
+    return stacked
+
+
+def _as_categories(x: NDArray[Any]) -> NDArray[Any] | None:
+    """[N] integers as they are, one-hot rows as the column that is 1; None if x is neither."""
+    labels: NDArray[np.int64] | None = None
+    if x.ndim == 1 and np.issubdtype(x.dtype, np.integer):
+        labels = x.astype(np.int64)
+    if x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all():
+        labels = x.argmax(1).astype(np.int64)
+    if x.ndim == 2 and x.shape[1] == 1 and np.issubdtype(x.dtype, np.integer):
+        labels = x[:, 0].astype(np.int64)
+    return labels
+
+
+def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
+    return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
+
+
+def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[Any] | None:
+    column = _column(rows, key)
+    if column is None:
+        return None
+    matrix = np.asarray(column, dtype=np.float32)
+    return matrix.reshape(len(rows), -1)

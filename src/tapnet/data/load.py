@@ -1,0 +1,37 @@
+"""`load_dataset`: from a name or a path to a GraphDataset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tapnet.data import cache, formats, sources
+from tapnet.data.catalog import find_entry
+from tapnet.data.dataset import Features, GraphDataset
+
+
+def load_dataset(
+    name_or_path: str | Path,
+    data_dir: str | Path | None = None,
+    *,
+    features: Features | None = None,
+    download: bool = True,
+) -> GraphDataset:
+    """A data set by name (``"MUTAG"``) or path (a TU folder, a .zip of one, a one-file text).
+
+    A name is looked up in ``data_dir`` or the folder TAPNET_DATA, among the files of GraKeL, in the user's
+    cache, and last downloaded into it. ``features`` chooses what ``x`` holds: ``"labels"`` (node labels as
+    integer categories), ``"degrees"`` (distinct degrees as integer categories) or ``"attributes"`` (floats);
+    by default what the paper uses, and for sets that it does not use, labels if there are any, else degrees.
+    """
+    source = sources.find(name_or_path, data_dir, download=download)
+    dataset = cache.load(source.path)
+    if dataset is None:
+        dataset = formats.read(source.path)
+        cache.save(source.path, dataset)
+    entry = find_entry(dataset.name) or find_entry(str(name_or_path))
+    if entry is not None:
+        dataset = replace(dataset, name=entry.name)
+    place = str(source.path) if source.place == "path" else source.place
+    wanted = features or (entry.features if entry else dataset.features)
+    return replace(dataset if wanted == dataset.features else dataset.with_features(wanted), source=place)

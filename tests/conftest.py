@@ -1,0 +1,26 @@
+"""What all tests share: a cache of their own, and the real data sets where they are there."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("tapnet", deadline=None, max_examples=60)
+settings.load_profile("tapnet")
+
+REAL_DATA = os.environ.get("TAPNET_DATA")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["TAPNET_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ.pop("TAPNET_DATA", None)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real archives that TAPNET_DATA named when the tests began."""
+    if not REAL_DATA or not Path(REAL_DATA).is_dir():
+        pytest.skip("needs the real data sets: set TAPNET_DATA to their folder")
+    return Path(REAL_DATA).resolve()

@@ -1,0 +1,141 @@
+"""GraphDataset: cleaning, batches cut by index arithmetic, and round trips that lose nothing."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+
+from graphs import assert_same, datasets
+from tapnet import GraphDataset
+from tapnet.data.assemble import assemble
+from tapnet.errors import DataError, SettingError
+
+
+def small(edges, sizes=(4, 3), **given):
+    edge_index = np.asarray(edges, dtype=np.int64).reshape(-1, 2).T
+    y = given.pop("y", np.arange(len(sizes)))
+    return assemble(name="small", nodes_per_graph=np.asarray(sizes), edge_index=edge_index, y=y, **given)
+
+
+def test_edges_become_symmetric_sorted_and_unique_and_isolated_nodes_stay():
+    dataset = small([(2, 0), (0, 1), (0, 1), (1, 1), (5, 6)])
+    assert dataset[0].edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
+    assert dataset[1].edge_index.tolist() == [[1, 2], [2, 1]]
+    assert dataset.degree.tolist() == [2, 1, 1, 0, 0, 1, 1]
+    assert dataset.self_loop.tolist() == [False, True] + 5 * [False]
+
+
+def test_edge_data_follow_their_edges():
+    dataset = small([(2, 0), (0, 1), (1, 0), (0, 1), (1, 1)], (4,), edge_labels=np.array([7, 5, 9, 1, 3]), y=[0])
+    values = dict(zip(map(tuple, dataset[0].edge_index.T.tolist()), dataset.edge_labels.tolist(), strict=True))
+    original = {pair: dataset.edge_label_values[v] for pair, v in values.items()}
+    # the first of two duplicates counts, a reverse edge that is there keeps its own data, a missing one copies
+    assert original == {(0, 1): 5, (1, 0): 9, (2, 0): 7, (0, 2): 7}
+
+
+def test_categories_are_consecutive_in_the_order_of_the_original_values():
+    dataset = small([(0, 1)], node_labels=np.array([30, -2, 30, 7, 7, 7, -2]), y=np.array([5, -1]))
+    assert dataset.x.tolist() == [2, 0, 2, 1, 1, 1, 0]
+    assert dataset.categories == (-2, 7, 30)
+    assert (dataset.y.tolist(), dataset.classes) == ([1, 0], (-1, 5))
+
+
+def test_degree_features_number_the_distinct_degrees():
+    dataset = small([(0, 1), (0, 2), (0, 3)])
+    assert (dataset.features, dataset.categories) == ("degrees", (0, 1, 3))
+    assert dataset.x.tolist() == [2, 1, 1, 1, 0, 0, 0]
+
+
+def test_features_that_are_not_there_are_refused():
+    dataset = small([(0, 1)])
+    with pytest.raises(SettingError, match="no node labels"):
+        dataset.with_features("labels")
+    with pytest.raises(SettingError, match="no node attributes"):
+        dataset.with_features("attributes")
+    with pytest.raises(SettingError, match="'labels', 'degrees' or 'attributes'"):
+        dataset.with_features("colour")
+
+
+@given(datasets(), st.data())
+def test_a_batch_is_the_disjoint_union_in_the_order_asked_for(dataset, data):
+    chosen = data.draw(st.lists(st.integers(0, len(dataset) - 1), min_size=1, max_size=8))
+    ours, pyg = dataset.batch(chosen), Batch.from_data_list([dataset[i] for i in chosen])
+    assert torch.equal(ours.x, pyg.x)
+    assert torch.equal(ours.y, pyg.y)
+    assert torch.equal(ours.ptr, pyg.ptr)
+    assert torch.equal(ours.graph, pyg.batch)
+    assert torch.equal(ours.edge_index, pyg.edge_index)
+
+
+@given(datasets(), st.data())
+def test_a_subset_holds_the_same_graphs(dataset, data):
+    chosen = data.draw(st.lists(st.integers(-len(dataset), len(dataset) - 1), min_size=1, max_size=8))
+    subset = dataset.subset(chosen)
+    assert len(subset) == len(chosen)
+    for i, graph in enumerate(chosen):
+        a, b = subset[i], dataset[graph]
+        assert a.keys() == b.keys()
+        assert all(torch.equal(a[k], b[k]) if torch.is_tensor(a[k]) else a[k] == b[k] for k in a.keys())  # noqa: SIM118
+
+
+def test_a_graph_number_out_of_range_is_an_index_error():
+    with pytest.raises(IndexError, match="graphs 0 to 1"):
+        small([(0, 1)])[2]
+
+
+@given(datasets())
+def test_pyg_and_back(dataset):
+    graphs = list(dataset)
+    assert all(isinstance(g, Data) and g.validate() and g.is_undirected() for g in graphs)
+    back = GraphDataset.from_pyg(
+        graphs,
+        classes=dataset.classes,
+        categories=dataset.node_label_values,
+        edge_categories=dataset.edge_label_values,
+        features=dataset.features,
+    )
+    assert_same(dataset, back)
+
+
+@given(datasets())
+def test_networkx_and_back(dataset):
+    graphs = [dataset.to_networkx(i) for i in range(len(dataset))]
+    back = GraphDataset.from_networkx(graphs, features=dataset.features)
+    assert_same(dataset, back)
+
+
+def test_pyg_one_hot_rows_become_categories_and_floats_stay_floats():
+    edge_index = torch.tensor([[0, 1], [1, 0]])
+    one_hot = Data(x=torch.eye(3)[[2, 0]], edge_index=edge_index, y=torch.tensor([1]))
+    dataset = GraphDataset.from_pyg([one_hot, one_hot])
+    assert (dataset.x.tolist(), dataset.categories) == ([1, 0, 1, 0], (0, 2))
+    floats = Data(x=torch.randn(2, 3), edge_index=edge_index, y=torch.tensor([1]))
+    assert GraphDataset.from_pyg([floats], features="attributes").x.shape == (2, 3)
+    with pytest.raises(DataError, match="graph 0 has no class"):
+        GraphDataset.from_pyg([Data(x=floats.x, edge_index=edge_index)])
+
+
+def test_networkx_graphs_with_names_strings_and_direction():
+    graph = nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a"), ("a", "a")])
+    nx.set_node_attributes(graph, {"a": "red", "b": "blue", "c": "red"}, "colour")
+    dataset = GraphDataset.from_networkx([graph, graph], ["yes", "no"], node_label="colour")
+    assert (dataset.classes, dataset.categories) == (("no", "yes"), ("blue", "red"))
+    assert dataset.x.tolist() == [1, 0, 1] * 2
+    assert dataset.num_edges == 12
+    with pytest.raises(DataError, match="graph 0 has no class"):
+        GraphDataset.from_networkx([graph])
+
+
+def test_values_of_mixed_kinds_get_an_order_too():
+    dataset = small([(0, 1)], node_labels=["x", 1, None, (2, 3), "x", 1, "y"])
+    assert [dataset.categories[i] for i in dataset.x.tolist()] == ["x", 1, None, (2, 3), "x", 1, "y"]
+
+
+def test_the_checksum_sees_what_a_model_sees():
+    a, b = small([(0, 1)]), small([(0, 1), (1, 0), (0, 1)])
+    assert a.checksum == b.checksum
+    assert a.checksum != small([(0, 2)]).checksum
+    assert a.checksum != small([(0, 1)], y=[1, 1]).checksum

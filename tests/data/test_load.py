@@ -1,0 +1,287 @@
+"""load_dataset: where a set is looked for, the parsed copy, the download, and the catalogue."""
+
+import http.server
+import shutil
+import socketserver
+import threading
+import zipfile
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from test_formats import GOOD_TEXT, archive, write
+
+from tapnet import load_dataset
+from tapnet.data import cache, formats
+from tapnet.data.catalog import CATALOG, Statistics, category_names, class_names, find_entry
+from tapnet.errors import DataError, DatasetNotFoundError, DownloadError
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TAPNET_TU_URL", "http://127.0.0.1:9/none")
+    monkeypatch.setenv("TAPNET_PTC_URL", "http://127.0.0.1:9/none/PTC.txt")
+
+
+# ---- where it is looked for ----
+
+
+def test_a_path_is_a_folder_an_archive_or_a_text(tmp_path):
+    folder = write(tmp_path)
+    packed = archive(folder, tmp_path / "SMALL.zip")
+    (tmp_path / "T.txt").write_text(GOOD_TEXT)
+    assert [len(load_dataset(p)) for p in (folder, str(packed), tmp_path / "T.txt")] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("layout", ["SMALL", "SMALL/raw", "SMALL.zip", "SMALL.txt"])
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_a_name_is_found_in_the_data_folder(tmp_path, monkeypatch, layout, how):
+    folder, data = write(tmp_path / "made"), tmp_path / "data"
+    data.mkdir()
+    if layout.endswith(".zip"):
+        archive(folder, data / layout)
+    elif layout.endswith(".txt"):
+        (data / layout).write_text(GOOD_TEXT)
+    else:
+        shutil.copytree(folder, data / layout)
+    if how == "environment":
+        monkeypatch.setenv("TAPNET_DATA", str(data))
+    dataset = load_dataset("SMALL", data if how == "argument" else None)
+    assert (dataset.name, len(dataset)) == ("SMALL", 2)
+
+
+def test_mutag_is_there_on_every_machine():
+    dataset = load_dataset("mutag")
+    assert (dataset.name, dataset.source, len(dataset)) == ("MUTAG", "GraKeL", 188)
+
+
+def test_the_data_folder_comes_before_grakel(tmp_path):
+    folder = write(tmp_path / "made")
+    (tmp_path / "MUTAG").mkdir()
+    for file in folder.iterdir():
+        shutil.copy(file, tmp_path / "MUTAG" / file.name.replace("SMALL", "MUTAG"))
+    assert len(load_dataset("MUTAG", tmp_path)) == 2
+
+
+def test_what_is_nowhere_is_said_with_the_places_looked_at(tmp_path):
+    with pytest.raises(DatasetNotFoundError, match=r"NOWHERE is not in .*\(data-dir\).*\(GraKeL\).*\(cache\)"):
+        load_dataset("NOWHERE", tmp_path, download=False)
+    with pytest.raises(DatasetNotFoundError, match="no such file or folder"):
+        load_dataset(tmp_path / "nothing.zip")
+
+
+# ---- the parsed copy ----
+
+
+def test_the_second_load_does_not_parse(tmp_path, monkeypatch):
+    folder = write(tmp_path)
+    first = load_dataset(folder)
+    monkeypatch.setattr(formats, "read", lambda *_, **__: pytest.fail("parsed again"))
+    second = load_dataset(folder)
+    assert second.checksum == first.checksum
+    assert second.categories == first.categories
+    assert second.edge_attributes.tolist() == first.edge_attributes.tolist()
+
+
+def test_a_changed_file_is_parsed_again(tmp_path):
+    folder = write(tmp_path)
+    assert load_dataset(folder).num_edges == 6
+    write(tmp_path, A="1, 2\n", edge_labels=None, edge_attributes=None)
+    (folder / "SMALL_edge_labels.txt").unlink()
+    (folder / "SMALL_edge_attributes.txt").unlink()
+    assert load_dataset(folder).num_edges == 2
+
+
+def test_a_damaged_parsed_copy_is_not_believed(tmp_path):
+    folder = write(tmp_path)
+    load_dataset(folder)
+    (copy,) = (tmp_path / "cache" / "parsed").glob("*.npz")
+    content = bytearray(copy.read_bytes())
+    content[len(content) // 2] ^= 255
+    copy.write_bytes(content)
+    assert load_dataset(folder).num_edges == 6
+    copy.write_bytes(content[: len(content) // 2])
+    assert load_dataset(folder).num_edges == 6
+
+
+def test_nothing_half_read_is_cached(tmp_path):
+    folder = write(tmp_path, edge_attributes="1\n")
+    with pytest.raises(DataError):
+        load_dataset(folder)
+    assert not list((tmp_path / "cache").rglob("*.npz"))
+
+
+def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "file" / "below"))
+    assert len(load_dataset(write(tmp_path))) == 2
+
+
+def test_features_can_be_chosen_and_are_not_cached(tmp_path):
+    folder = write(tmp_path)
+    assert load_dataset(folder, features="attributes").x.shape == (6, 2)
+    assert load_dataset(folder, features="degrees").categories == (0, 1, 2)
+    assert load_dataset(folder).features == "labels"
+    assert cache.load(folder).features == "labels"
+
+
+# ---- the download ----
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A web server over ``served``, which a test fills; ``cut`` makes it hang up half-way."""
+    served = tmp_path / "served"
+    served.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        cut = False
+
+        def __init__(self, *args):
+            super().__init__(*args, directory=str(served))
+
+        def copyfile(self, source, outputfile):
+            content = source.read()
+            outputfile.write(content[: len(content) // 2] if self.cut else content)
+
+        def log_message(self, *_):
+            pass
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as tcp:
+        threading.Thread(target=tcp.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{tcp.server_address[1]}"
+        monkeypatch.setenv("TAPNET_TU_URL", url)
+        monkeypatch.setenv("TAPNET_PTC_URL", f"{url}/PTC.txt")
+        yield served, Handler
+        tcp.shutdown()
+
+
+def downloads(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "cache" / "downloads"
+    return sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+
+
+def test_a_download_that_arrives_is_used_and_kept(tmp_path, server):
+    served, _ = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    (served / "PTC.txt").write_text(GOOD_TEXT)
+    assert load_dataset("SMALL").source == "download"
+    assert load_dataset("PTC").name == "PTC"
+    shutil.rmtree(served)
+    assert load_dataset("SMALL").source == "cache"
+    assert downloads(tmp_path) == ["PTC.txt", "SMALL.zip"]
+
+
+def test_the_collections_own_name_is_asked_for(tmp_path, server):
+    served, _ = server
+    packed = archive(write(tmp_path / "made"), served / "REDDIT-MULTI-5K.zip")
+    assert packed.exists()
+    assert load_dataset("REDDIT-MULTI5K").name == "REDDIT-MULTI5K"
+
+
+def test_a_download_that_is_cut_off_leaves_nothing(tmp_path, server):
+    served, handler = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    (served / "PTC.txt").write_text(GOOD_TEXT)
+    handler.cut = True
+    for name in ("SMALL", "PTC"):
+        with pytest.raises(DownloadError, match="cut off|IncompleteRead"):
+            load_dataset(name)
+    assert downloads(tmp_path) == []
+
+
+def test_a_download_of_something_else_leaves_nothing(tmp_path, server):
+    served, _ = server
+    (served / "SMALL.zip").write_text("<html>sign in first</html>")
+    (served / "PTC.txt").write_text("<html>sign in first</html>")
+    with zipfile.ZipFile(served / "OTHER.zip", "w") as out:
+        out.writestr("OTHER/readme.md", "no graphs here")
+    for name in ("SMALL", "PTC", "OTHER"):
+        with pytest.raises(DownloadError, match=r"what arrived is not the data set \(.*" + name):
+            load_dataset(name)
+    assert downloads(tmp_path) == []
+
+
+def test_a_name_that_the_collection_does_not_have(tmp_path, server):
+    with pytest.raises(DatasetNotFoundError, match="Nor is it at http"):
+        load_dataset("NOWHERE")
+
+
+def test_without_a_network_the_message_says_what_to_do(tmp_path):
+    with pytest.raises(DownloadError, match=r"--data-dir or TAPNET_DATA.*failed: .*refused"):
+        load_dataset("REDDIT-MULTI12K")
+    assert downloads(tmp_path) == []
+
+
+# ---- the catalogue ----
+
+
+def test_the_catalogue_has_the_papers_ten_sets_under_all_their_names():
+    assert len(CATALOG) == 10
+    assert find_entry("reddit-multi-12k") is find_entry("REDDIT-MULTI12K") is CATALOG["REDDIT-MULTI12K"]
+    names = [name for entry in CATALOG.values() for name in entry.names]
+    assert len(names) == len(set(names))
+
+
+def test_a_mean_may_be_rounded_or_cut():
+    entry = CATALOG["PTC"]
+    assert Statistics(344, 25.56, 26, 2).differences(entry) == []
+    assert Statistics(344, 25.46, 26, 2).differences(entry) == []
+    assert Statistics(344, 14.29, 14, 2).differences(entry) == ["25.5 nodes in the paper"]
+    assert len(Statistics(343, 14.29, 14, 3).differences(entry)) == 3
+
+
+def test_mutag_from_grakel_has_element_names():
+    dataset = load_dataset("MUTAG")
+    assert category_names(dataset) == ("C", "N", "O", "F", "I", "Cl", "Br")
+    assert class_names(dataset) == ("not mutagenic", "mutagenic")
+    assert category_names(dataset.subset([0])) == tuple(map(str, range(7)))
+
+
+# graphs, mean nodes, mean edges, classes, features: as counted when the archives were packed
+REAL = {
+    "MUTAG": (188, 17.93, 19.79, 2, 7),
+    "PTC": (344, 25.56, 25.96, 2, 19),
+    "PROTEINS": (1113, 39.06, 72.82, 2, 3),
+    "DD": (1178, 284.32, 715.66, 2, 82),
+    "IMDB-BINARY": (1000, 19.77, 96.53, 2, 65),
+    "IMDB-MULTI": (1500, 13.00, 65.94, 3, 59),
+    "REDDIT-BINARY": (2000, 429.63, 497.75, 2, 566),
+    "COLLAB": (5000, 74.49, 2457.50, 3, 367),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_real_archives_have_the_known_numbers(real_data, name):
+    dataset = load_dataset(name, real_data)
+    found = Statistics.of(dataset)
+    measured = (found.graphs, round(found.mean_nodes, 2), round(found.mean_edges, 2), found.classes)
+    assert (*measured, dataset.num_features) == REAL[name]
+    assert found.differences(CATALOG[name]) == []
+    if name == "REDDIT-BINARY":
+        assert int((dataset.degree == 0).sum()) == 21
+
+
+def test_both_copies_of_mutag_are_the_same_molecules(real_data):
+    ours, theirs = load_dataset("MUTAG"), load_dataset("MUTAG", real_data)
+    assert ours.source != theirs.source
+    assert sorted(category_names(ours)) == sorted(category_names(theirs))
+    assert sorted(signatures(ours)) == sorted(signatures(theirs))
+
+
+def signatures(dataset) -> list[tuple[str, str]]:
+    """Per graph its class and a hash that isomorphic graphs with the same elements share."""
+    elements, classes = category_names(dataset), class_names(dataset)
+    found = []
+    for i in range(len(dataset)):
+        data, graph = dataset[i], dataset.to_networkx(i)
+        nx.set_node_attributes(graph, {n: elements[c] for n, c in enumerate(data.x.tolist())}, "element")
+        digest = nx.weisfeiler_lehman_graph_hash(graph, node_attr="element", iterations=6)
+        found.append((classes[int(data.y)], digest))
+    return found
+
+
+def test_loading_shows_no_progress_where_nobody_watches(tmp_path, capsys):
+    load_dataset(write(tmp_path))
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,59 @@
+"""Random data sets and small helpers that several tests use."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from tapnet import GraphDataset
+from tapnet.data.assemble import assemble
+
+
+@st.composite
+def datasets(
+    draw: st.DrawFn, *, labels: bool | None = None, edge_data: bool | None = None, loops: bool = True
+) -> GraphDataset:
+    """Data sets of a few small graphs, with labels, attributes and edge data or without."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = np.asarray(draw(st.lists(st.integers(1, 9), min_size=1, max_size=6)))
+    first = np.cumsum(sizes) - sizes
+    pairs = [
+        rng.integers(0, n, size=(2, draw(st.integers(0, 2 * n)))) + start for n, start in zip(sizes, first, strict=True)
+    ]
+    edge_index = np.concatenate(pairs, axis=1)
+    if not loops:
+        edge_index = edge_index[:, edge_index[0] != edge_index[1]]
+    num_nodes, num_edges = int(sizes.sum()), edge_index.shape[1]
+    has_labels = draw(st.booleans()) if labels is None else labels
+    has_edge_data = draw(st.booleans()) if edge_data is None else edge_data
+    return assemble(
+        name="RANDOM",
+        nodes_per_graph=sizes,
+        edge_index=edge_index,
+        y=rng.integers(-3, 9, size=len(sizes)),
+        node_labels=rng.integers(-5, 30, size=num_nodes) if has_labels else None,
+        node_attributes=rng.normal(size=(num_nodes, 2)).astype(np.float32) if draw(st.booleans()) else None,
+        edge_labels=rng.integers(0, 4, size=num_edges) if has_edge_data else None,
+        edge_attributes=rng.normal(size=(num_edges, 3)).astype(np.float32) if has_edge_data else None,
+    )
+
+
+def assert_same(a: GraphDataset, b: GraphDataset, *, edge_data: bool = True) -> None:
+    """Equal in everything that a data set holds, but for its name and where it came from."""
+    for key in ("node_ptr", "edge_ptr", "neighbor", "y", "x", "node_labels", "node_attributes", "self_loop"):
+        assert_equal(getattr(a, key), getattr(b, key), key)
+    assert (a.classes, a.categories, a.features) == (b.classes, b.categories, b.features)
+    assert a.node_label_values == b.node_label_values
+    if edge_data:
+        assert_equal(a.edge_labels, b.edge_labels, "edge_labels")
+        assert_equal(a.edge_attributes, b.edge_attributes, "edge_attributes")
+        assert (a.edge_label_values or ()) == (b.edge_label_values or ())
+
+
+def assert_equal(a: torch.Tensor | None, b: torch.Tensor | None, what: str) -> None:
+    if a is None or b is None:
+        present = b if a is None else a
+        assert present is None or present.numel() == 0, what
+    else:
+        torch.testing.assert_close(a, b, rtol=0, atol=0, msg=lambda m: f"{what}: {m}")
