@@ -10,16 +10,24 @@ if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.data.load import load_dataset as load_dataset
     from tapnet.errors import TapnetError as TapnetError
+    from tapnet.models.tapnet import TAPNet as TAPNet
+    from tapnet.nn.link import link_prediction_loss as link_prediction_loss
+    from tapnet.nn.tap import TAPooling as TAPooling
+    from tapnet.nn.tap import unpool as unpool
 
 # Public name → the module it lives in. Resolved on first use, so that `import tapnet` does not import torch.
 _HOMES = {
     "GraphBatch": "tapnet.data.batch",
     "GraphDataset": "tapnet.data.dataset",
+    "TAPNet": "tapnet.models.tapnet",
+    "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",
+    "link_prediction_loss": "tapnet.nn.link",
     "load_dataset": "tapnet.data.load",
+    "unpool": "tapnet.nn.tap",
 }
 
-__all__ = ["GraphBatch", "GraphDataset", "TapnetError", "__version__", "load_dataset"]
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:

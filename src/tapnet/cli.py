@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.exceptions import Abort, Exit, TyperException
 
 from tapnet import __version__
-from tapnet.errors import DatasetNotFoundError, TapnetError
+from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
+
+if TYPE_CHECKING:
+    from tapnet.data.dataset import GraphDataset
+    from tapnet.training.trial import Trial
 
 app = typer.Typer(
     name="tapnet",
@@ -23,16 +28,24 @@ app = typer.Typer(
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", envvar="TAPNET_DATA", help="Folder with data sets: NAME/, NAME.zip or NAME.txt."),
+    typer.Option("--data-dir", help="Folder with data sets: NAME/, NAME.zip or NAME.txt. Default: TAPNET_DATA."),
 ]
 
 
 def main() -> None:
     """Runs the command; a user's mistake is one line on standard error, never a traceback."""
     try:
-        app()
+        app(standalone_mode=False)
     except TapnetError as error:
         _stop(str(error), error.exit_code)
+    except TyperException as error:
+        if error.format_message():  # empty where help was shown instead
+            _stop(" ".join(error.format_message().split()), 2)
+        raise SystemExit(2) from None
+    except Exit as end:
+        raise SystemExit(end.exit_code) from None
+    except (Abort, KeyboardInterrupt):
+        _stop("stopped", 130)
 
 
 def _stop(message: str, code: int) -> NoReturn:
@@ -49,11 +62,13 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
+
+
+# ---- datasets ----
 
 
 @app.command()
@@ -65,29 +80,32 @@ def datasets(
 ) -> None:
     """List data sets: where each is found, its size, and whether that is what the paper says."""
     from tapnet.data.catalog import CATALOG
+    from tapnet.terminal import print_datasets
 
     rows = [_dataset_row(name, data_dir, download, strict=bool(names)) for name in names or CATALOG]
     if as_json:
         print(json.dumps({"datasets": rows}, indent=2))
     else:
-        _print_datasets(rows)
+        print_datasets(rows)
+    if any(row.get("problem") for row in rows):
+        raise typer.Exit(1)
 
 
 def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool) -> dict[str, Any]:
     from tapnet.data.catalog import Statistics, category_names, class_names, find_entry
     from tapnet.data.load import load_dataset
 
-    entry = find_entry(name)
     try:
         dataset = load_dataset(name, data_dir, download=download)
-    except DatasetNotFoundError:
-        if strict:
+    except TapnetError as error:
+        if strict or isinstance(error, SettingError):
             raise
-        return {"name": name, "found": None}
-    statistics = Statistics.of(dataset)
+        return {"name": name, "found": None, "problem": None if isinstance(error, DatasetNotFoundError) else str(error)}
+    statistics, entry = Statistics.of(dataset), find_entry(dataset.name)
     return {
         "name": dataset.name,
         "found": dataset.source,
+        "place": dataset.place,
         "graphs": statistics.graphs,
         "mean_nodes": round(statistics.mean_nodes, 2),
         "mean_edges": round(statistics.mean_edges, 2),
@@ -101,38 +119,172 @@ def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool)
     }
 
 
-def _print_datasets(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+# ---- train ----
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("data set", no_wrap=True)
-    table.add_column("found", overflow="fold")
-    for title in ("graphs", "nodes", "edges"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("cls", justify="right", no_wrap=True)
-    table.add_column("features", no_wrap=True)
-    table.add_column("as paper")
-    for row in rows:
-        if row["found"] is None:
-            table.add_row(row["name"], "[dim]not here[/]", *["[dim]–[/]"] * 4, "[dim]–[/]", "[dim]–[/]")
-            continue
-        differs = row["differs_from_paper"]
-        verdict = "[dim]not in it[/]" if differs is None else ("[yellow]" + "; ".join(differs) if differs else "yes")
-        table.add_row(
-            row["name"],
-            row["found"],
-            str(row["graphs"]),
-            f"{row['mean_nodes']:.2f}",
-            f"{row['mean_edges']:.2f}",
-            str(row["classes"]),
-            f"{row['num_features']} {row['features']}",
-            verdict,
+
+@app.command()
+def train(
+    dataset: Annotated[str, typer.Argument(help="A data set's name, or the path of one.")] = "MUTAG",
+    model: Annotated[str, typer.Option(help="The model.")] = "tapnet",
+    pool: Annotated[str | None, typer.Option(help="Pooling layer: tap or none.")] = None,
+    connectivity: Annotated[float | None, typer.Option(help="λ, the weight of the degree in the score. [0.1]")] = None,
+    similarity: Annotated[str | None, typer.Option(help="bilinear, dot, gaussian or concat. [bilinear]")] = None,
+    gate: Annotated[str | None, typer.Option(help="straight-through, none, sigmoid or tanh.")] = None,
+    norm: Annotated[str | None, typer.Option(help="Of the GCN: neighbour, symmetric, mean or sum.")] = None,
+    local_voting: Annotated[bool | None, typer.Option("--local-voting/--no-local-voting", help="Eq. 1.")] = None,
+    global_voting: Annotated[bool | None, typer.Option("--global-voting/--no-global-voting", help="Eq. 2.")] = None,
+    aux: Annotated[float | None, typer.Option(help="Weight of the link prediction objective; 0 is off. [0]")] = None,
+    dropout: Annotated[float | None, typer.Option(help="On the inputs of GCN and pooling layers. [0.3]")] = None,
+    features: Annotated[str | None, typer.Option(help="Node features: labels, degrees or attributes.")] = None,
+    protocol: Annotated[
+        str, typer.Option(help="fair: epoch of lowest validation loss; paper: best test epoch.")
+    ] = "fair",
+    folds: Annotated[int, typer.Option(help="The number of folds.")] = 10,
+    only_folds: Annotated[str | None, typer.Option(help="Run some of them, such as 0,3.")] = None,
+    epochs: Annotated[int, typer.Option(help="Epochs a fold.")] = 200,
+    batch_size: Annotated[int, typer.Option(help="Graphs a step.")] = 64,
+    lr: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 0.001,
+    weight_decay: Annotated[float, typer.Option(help="L2 regularisation.")] = 0.0008,
+    seed: Annotated[int, typer.Option(help="Another seed gives other initial weights, order and dropout.")] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Folds at a time. [cores ÷ threads]")] = None,
+    threads: Annotated[int, typer.Option(help="Threads a fold.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint_every: Annotated[int, typer.Option(help="Epochs between checkpoints.")] = 20,
+    data_dir: DataDir = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run. [runs/DATASET-MODEL-…]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Train a model by cross-validation and print its accuracy with the protocol behind it.
+
+    The same command again does only what is missing.
+    """
+    chosen = {
+        "pool": pool,
+        "connectivity": connectivity,
+        "similarity": similarity,
+        "gate": gate,
+        "norm": norm,
+        "local_voting": local_voting,
+        "global_voting": global_voting,
+        "aux": aux,
+        "dropout": dropout,
+    }
+    _check_counts(jobs=jobs, checkpoint_every=checkpoint_every)
+    from tapnet.data.load import check_features, load_dataset
+    from tapnet.models.registry import find_model
+    from tapnet.training import protocol as protocols
+    from tapnet.training.executors import DataReference
+    from tapnet.training.trial import TrainingSettings, Trial
+
+    spec = find_model(model)
+    wanted = check_features(features)
+    spec.make_settings(dataset, given := {k: v for k, v in chosen.items() if v is not None})
+    training = TrainingSettings(epochs, batch_size, lr, weight_decay)
+    protocols.check(protocol, folds)
+    chosen_folds = _fold_numbers(only_folds, folds)
+    data = load_dataset(dataset, data_dir, features=wanted)
+    protocols.split(data.y, protocol, folds, 0)
+    trials = [
+        Trial(
+            dataset=data.name,
+            data=data.checksum,
+            model=model,
+            settings=spec.make_settings(data.name, given),
+            protocol=protocol,
+            fold=fold,
+            folds=folds,
+            training=training,
+            seed=seed,
+            threads=threads,
+            device=_device(device),
         )
-    console = Console()
-    console.print(table)
-    if any(row["found"] is None for row in rows):
-        console.print(
-            "[dim]Not here: name a folder that has it with --data-dir or TAPNET_DATA, or download it with "
-            "--download.[/]"
+        for fold in chosen_folds
+    ]
+    reference = DataReference(dataset, None if data_dir is None else str(data_dir), wanted)
+    _run(trials, data, reference, out, jobs, checkpoint_every, as_json)
+
+
+def _run(
+    trials: list[Trial],
+    data: GraphDataset,
+    reference: Any,
+    out: Path | None,
+    jobs: int | None,
+    checkpoint_every: int,
+    as_json: bool,
+) -> None:
+    from tapnet.paper.numbers import printed
+    from tapnet.terminal import print_summary, training_progress
+    from tapnet.training.executors import available_cores, run_trials
+    from tapnet.training.store import Store
+    from tapnet.training.summary import Summary
+
+    first = trials[0]
+    folder = out or Path("runs") / _run_name(first)
+    store = Store(folder)
+    done = sum(store.load(t) is not None for t in trials)
+    with training_progress(trials, done) as on_event:
+        complete = run_trials(
+            trials,
+            reference,
+            store,
+            jobs=jobs or max(1, available_cores() // first.threads),
+            checkpoint_every=checkpoint_every,
+            on_event=on_event,
         )
+    results = [result for t in trials if (result := store.load(t)) is not None]
+    if not complete:
+        _stop(f"stopped with {len(results)} of {len(trials)} folds done; the same command goes on from there", 130)
+    summary = Summary(results)
+    paper = printed(first.model, first.dataset)
+    values = {
+        **summary.to_dict(),
+        "paper": None if paper is None else paper._asdict(),
+        "data": {"source": data.source, "checksum": data.checksum},
+        "folder": str(folder),
+    }
+    store.save_run(values)
+    if as_json:
+        print(json.dumps(values))
+    else:
+        print_summary(summary, None if paper is None else str(paper), str(folder))
+
+
+def _run_name(trial: Trial) -> str:
+    """One folder for trials that differ only in their fold."""
+    from dataclasses import asdict
+
+    from tapnet.training.trial import digest
+
+    same = {key: value for key, value in asdict(trial).items() if key != "fold"}
+    return f"{trial.dataset}-{trial.model}-{trial.protocol}-{digest(same)[:8]}"
+
+
+def _check_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise SettingError(f"--{name.replace('_', '-')} is at least 1, not {count}")
+
+
+def _fold_numbers(text: str | None, folds: int) -> list[int]:
+    if text is None:
+        return list(range(folds))
+    try:
+        numbers = sorted({int(word) for word in text.split(",")})
+    except ValueError:
+        raise SettingError(f"--only-folds is a list such as 0,3, not {text!r}") from None
+    for number in numbers:
+        if not 0 <= number < folds:
+            raise SettingError(f"--only-folds: the folds are 0 to {folds - 1}; there is no fold {number}")
+    return numbers
+
+
+def _device(name: str) -> Any:
+    import torch
+
+    if name not in ("auto", "cpu", "cuda"):
+        raise SettingError(f"--device is auto, cpu or cuda, not {name!r}")
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise SettingError("--device cuda: there is no CUDA device here")
+    return "cuda" if there and name != "cpu" else "cpu"

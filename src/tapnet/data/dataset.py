@@ -51,7 +51,8 @@ class GraphDataset:
     # [N] bool: the nodes that the files join to themselves. Such an edge is no edge here, but it counts in the
     # degree that is a node's feature, as it did for the paper and its predecessors (COLLAB has 2,837 of them).
     self_loop: Tensor | None = None
-    source: str = ""  # where it was found, in words
+    source: str = ""  # the files it was read from
+    place: str = ""  # in what kind of place they were found
 
     # ---- sizes ----
 
@@ -108,21 +109,20 @@ class GraphDataset:
     def batch(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> GraphBatch:
         """The disjoint union of the graphs with these numbers, in this order, cut out by index arithmetic."""
         graphs = self._graph_numbers(indices)
-        sizes = self.nodes_per_graph[graphs]
-        nodes = concatenated_ranges(self.node_ptr[graphs], sizes)
-        degree = self.degree[nodes]
-        first_edge = self.edge_ptr[self.node_ptr[graphs]]
-        edges_per_graph = self.edge_ptr[self.node_ptr[graphs + 1]] - first_edge
+        sizes = self.nodes_per_graph.index_select(0, graphs)
+        first_node = self.node_ptr.index_select(0, graphs)
+        nodes = concatenated_ranges(first_node, sizes)
+        first_edge = self.edge_ptr.index_select(0, first_node)
+        edges_per_graph = self.edge_ptr.index_select(0, first_node + sizes) - first_edge
         edges = concatenated_ranges(first_edge, edges_per_graph)
         ptr = offsets(sizes)
-        shift = torch.repeat_interleave(ptr[:-1].int(), edges_per_graph)
+        shift = torch.repeat_interleave(ptr[:-1].int(), edges_per_graph, output_size=len(edges))
         return GraphBatch(
-            x=self.x[nodes],
-            y=self.y[graphs],
+            x=self.x.index_select(0, nodes),
+            y=self.y.index_select(0, graphs),
             ptr=ptr,
-            edge_ptr=offsets(degree).int(),
-            neighbor=self.neighbor[edges] + shift,
-            degree=degree,
+            edge_ptr=offsets(self.degree.index_select(0, nodes)).int(),
+            neighbor=self.neighbor.index_select(0, edges).add_(shift),
         )
 
     def subset(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> GraphDataset:

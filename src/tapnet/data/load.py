@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from tapnet.data import cache, formats, sources
 from tapnet.data.catalog import find_entry
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.errors import SettingError
 
 
 def load_dataset(
@@ -32,6 +34,15 @@ def load_dataset(
     entry = find_entry(dataset.name) or find_entry(str(name_or_path))
     if entry is not None:
         dataset = replace(dataset, name=entry.name)
-    place = str(source.path) if source.place == "path" else source.place
     wanted = features or (entry.features if entry else dataset.features)
-    return replace(dataset if wanted == dataset.features else dataset.with_features(wanted), source=place)
+    if wanted != dataset.features:
+        dataset = dataset.with_features(wanted)
+    return replace(dataset, source=str(source.path), place=source.place)
+
+
+def check_features(features: str | None) -> Features | None:
+    """A word as one of the features, or an error that names them."""
+    words = get_args(Features)
+    if features is not None and features not in words:
+        raise SettingError(f"features is one of {', '.join(words)}, not {features!r}")
+    return features  # type: ignore[return-value]

@@ -1,0 +1,158 @@
+"""TAPNet (sections 3.3 and 4.1): an embedding GCN, blocks of GCN and pooling, readouts of each, a classifier."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from tapnet.data.batch import GraphBatch, Norm
+from tapnet.errors import SettingError
+from tapnet.models.base import GraphClassifier, Outputs
+from tapnet.nn.conv import GraphConv
+from tapnet.nn.dropout import dropout
+from tapnet.nn.init import glorot_
+from tapnet.nn.link import LinkReading
+from tapnet.nn.similarity import SIMILARITIES, Similarity
+from tapnet.nn.tap import GATES, Gate, TAPooling, check_ratio
+
+Pool = Literal["tap", "none"]
+Activation = Literal["relu", "elu"]
+
+# Section 4.1: ReLU in the classifier on these sets, ELU on the others.
+RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
+
+
+@dataclass(frozen=True)
+class TAPNetSettings:
+    """Everything that shapes a TAPNet; the defaults are the paper's."""
+
+    hidden_channels: int = 48
+    ratios: tuple[float, ...] = (0.8, 0.6, 0.4)  # of the graph as it comes into each pooling layer
+    pool: Pool = "tap"
+    connectivity: float = 0.1
+    similarity: Similarity = "bilinear"
+    local_voting: bool = True
+    global_voting: bool = True
+    gate: Gate = "straight-through"
+    norm: Norm = "neighbour"  # not said in the paper; see nn/conv.py
+    activation: Activation = "relu"  # of the classifier
+    dropout: float = 0.3  # on the inputs of the GCN layers and of the votes
+    classifier_channels: int = 512
+    classifier_dropout: float = 0.2
+    aux: float = 0.0  # the weight of the link prediction objective
+    link_reading: LinkReading = "sigmoid"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratios", tuple(self.ratios))
+        for ratio in self.ratios:
+            check_ratio(ratio)
+        for name, value, words in (
+            ("pool", self.pool, get_args(Pool)),
+            ("similarity", self.similarity, SIMILARITIES),
+            ("gate", self.gate, GATES),
+            ("norm", self.norm, get_args(Norm)),
+            ("activation", self.activation, get_args(Activation)),
+            ("link_reading", self.link_reading, get_args(LinkReading)),
+        ):
+            if value not in words:
+                raise SettingError(f"{name} is one of {', '.join(words)}, not {value!r}")
+        for name, rate in (("dropout", self.dropout), ("classifier_dropout", self.classifier_dropout)):
+            if not 0 <= rate < 1:
+                raise SettingError(f"{name} is at least 0 and below 1, not {rate}")
+        if self.hidden_channels < 1 or self.classifier_channels < 1:
+            raise SettingError("a layer has at least one channel")
+        if not self.aux >= 0:
+            raise SettingError(f"aux is at least 0, not {self.aux}")
+        if self.aux > 0 and (self.pool != "tap" or not self.local_voting):
+            raise SettingError("aux uses the similarities of local voting: it needs pool 'tap' with local voting on")
+
+
+def activation_on(dataset_name: str) -> Activation:
+    return "relu" if dataset_name in RELU_SETS else "elu"
+
+
+class TAPNet(GraphClassifier):
+    """TAPNet for graph classification.
+
+    Args:
+        in_channels: the number of categories, or of float features.
+        num_classes: C.
+        settings: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        hidden_channels: int = 48,
+        ratios: tuple[float, ...] = (0.8, 0.6, 0.4),
+        pool: Pool = "tap",
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
+        self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
+        self.embedding = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
+        self.convs = nn.ModuleList(GraphConv(hidden_channels, hidden_channels, s.norm, s.dropout) for _ in s.ratios)
+        self.pools = nn.ModuleList(
+            TAPooling(
+                hidden_channels,
+                ratio,
+                connectivity=s.connectivity,
+                similarity=s.similarity,
+                local_voting=s.local_voting,
+                global_voting=s.global_voting,
+                gate=s.gate,
+                dropout=s.dropout,
+            )
+            for ratio in (s.ratios if pool == "tap" else ())
+        )
+        readouts = 1 + len(s.ratios)
+        self.classifier = Classifier(
+            3 * hidden_channels * readouts, s.classifier_channels, num_classes, s.activation, s.classifier_dropout
+        )
+
+    @classmethod
+    def from_settings(cls, in_channels: int, num_classes: int, settings: TAPNetSettings) -> TAPNet:
+        return cls(in_channels, num_classes, **asdict(settings))
+
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        h = self.embedding(batch.x, batch)
+        readouts, links = [batch.readout(h)], []
+        for i, conv in enumerate(self.convs):
+            h = conv(h, batch)
+            if self.pools:
+                pool = self.pools[i]
+                assert isinstance(pool, TAPooling)
+                seen = pool.seen(h)
+                if self.training and self.settings.aux > 0:
+                    links.append(pool.link_loss(seen, batch, self.settings.link_reading))
+                h, batch, _, _ = pool.keep_best(h, batch, pool.votes_of(seen, batch).score)
+            readouts.append(batch.readout(h))
+        logits = self.classifier(torch.cat(readouts, dim=1))
+        return Outputs(logits, self.settings.aux * torch.stack(links).sum() if links else None)
+
+
+class Classifier(nn.Module):
+    """Two dense layers with dropout on both inputs."""
+
+    def __init__(
+        self, in_channels: int, hidden_channels: int, num_classes: int, activation: Activation, dropout: float
+    ) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(in_channels, hidden_channels)
+        self.out = nn.Linear(hidden_channels, num_classes)
+        self.activation, self.dropout = activation, dropout
+        for layer in (self.hidden, self.out):
+            glorot_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, in] → [B, C]"""
+        h = self.hidden(dropout(x, self.dropout, self.training))
+        h = nn.functional.relu(h) if self.activation == "relu" else nn.functional.elu(h)
+        logits: Tensor = self.out(dropout(h, self.dropout, self.training))
+        return logits

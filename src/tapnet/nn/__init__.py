@@ -1,0 +1,1 @@
+"""Layers: the graph convolution, TAP pooling, dropout, and the auxiliary link prediction objective."""

@@ -1,0 +1,70 @@
+"""r(hᵢ, hⱼ): how alike two nodes are. Over the edges of a graph for local voting, over all pairs for links."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from tapnet.data.batch import GraphBatch
+
+Similarity = Literal["bilinear", "dot", "gaussian", "concat"]
+SIMILARITIES: tuple[Similarity, ...] = ("bilinear", "dot", "gaussian", "concat")
+
+EDGES_AT_ONCE = 1 << 17  # bounds what is gathered at a time
+
+
+def weight_shape(similarity: Similarity, channels: int) -> tuple[int, ...] | None:
+    """The shape of its learned weight; None if it has none."""
+    return {"bilinear": (channels, channels), "concat": (2 * channels,)}.get(similarity)
+
+
+def pairwise(similarity: Similarity, weight: Tensor | None, a: Tensor, b: Tensor) -> Tensor:
+    """[…, n, d] and […, m, d] → […, n, m]: r of every row of a with every row of b."""
+    if similarity == "concat":
+        first, second = _halves(weight)
+        return torch.relu((a @ first).unsqueeze(-1) + (b @ second).unsqueeze(-2))
+    if similarity == "bilinear":
+        assert weight is not None
+        a = a @ weight
+    product = a @ b.transpose(-1, -2)
+    return finite_exp(product) if similarity == "gaussian" else product
+
+
+def mean_over_neighbors(
+    similarity: Similarity, weight: Tensor | None, h: Tensor, aggregated: Tensor, batch: GraphBatch
+) -> Tensor:
+    """[N]: Σⱼ (D̂⁻¹Â)ᵢⱼ r(hᵢ, hⱼ), given ``aggregated`` = D̂⁻¹ÂH."""
+    if similarity in ("bilinear", "dot"):
+        # r is linear in hⱼ, so the mean of r(hᵢ, ·) is r(hᵢ, the mean): one product, nothing stored per edge.
+        left = h if weight is None else h @ weight
+        return (left * aggregated).sum(dim=1)
+    total = _paired(similarity, weight, h, h)  # each node with itself: Âᵢᵢ = 1
+    for start in range(0, len(batch.neighbor), EDGES_AT_ONCE):
+        row, col = batch.edge_index[:, start : start + EDGES_AT_ONCE]
+        # recomputed going back, so that only one chunk's rows are ever held
+        r = checkpoint(lambda i, j: _paired(similarity, weight, h[i], h[j]), row, col, use_reentrant=False)
+        total = total.index_add(0, row, r)
+    return total / (batch.degree + 1)
+
+
+def _paired(similarity: Similarity, weight: Tensor | None, a: Tensor, b: Tensor) -> Tensor:
+    """[n, d] and [n, d] → [n]: r of each row of a with the same row of b."""
+    if similarity == "concat":
+        first, second = _halves(weight)
+        return torch.relu(a @ first + b @ second)
+    return finite_exp((a * b).sum(dim=1))
+
+
+def _halves(weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    assert weight is not None
+    first, second = weight.chunk(2)
+    return first, second
+
+
+def finite_exp(values: Tensor) -> Tensor:
+    """exp, cut off far enough below the largest number that sums over a graph stay finite."""
+    return values.clamp(max=math.log(torch.finfo(values.dtype).max) - 24).exp()

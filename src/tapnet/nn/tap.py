@@ -1,0 +1,259 @@
+"""TAPooling: the topology-aware pooling layer of the paper (Eq. 1 to 4)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.segments import segment_softmax, top_k
+from tapnet.errors import SettingError
+from tapnet.nn.dropout import dropout
+from tapnet.nn.init import glorot_
+from tapnet.nn.link import LinkReading, link_loss
+from tapnet.nn.similarity import SIMILARITIES, Similarity, mean_over_neighbors, weight_shape
+
+Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
+GATES: tuple[Gate, ...] = ("straight-through", "none", "sigmoid", "tanh")
+
+
+class Votes(NamedTuple):
+    """The parts of each node's score, one value a node."""
+
+    local: Tensor  # yᴸ, Eq. 1: zeros when local voting is off
+    global_: Tensor  # yᴳ, Eq. 2: zeros when global voting is off
+    connectivity: Tensor  # λ dᵢ / n, Eq. 4
+    score: Tensor  # their sum
+
+
+class Pooled(NamedTuple):
+    """A coarsened batch."""
+
+    x: Tensor  # [K, d]
+    batch: GraphBatch
+    perm: Tensor  # [K] the kept nodes, ascending
+    score: Tensor  # [K] their scores
+
+
+class TAPooling(nn.Module):
+    r"""The topology-aware pooling layer from *Topology-Aware Graph Pooling Networks* (Gao, Liu, Ji).
+
+    With Â = A + I and D̂ its row sums, node i of a graph with n nodes gets the score
+
+    .. math::
+        \mathbf{y}^L &= \mathrm{softmax}\bigl(\tfrac{1}{n} \sum_j (\hat D^{-1} \hat A)_{ij}\, r(h_i, h_j)\bigr)
+
+        \mathbf{y}^G &= \mathrm{softmax}\bigl(\hat D^{-1} \hat A H \mathbf{p}\bigr)
+
+        s_i &= y^L_i + y^G_i + \lambda \tfrac{d_i}{n}
+
+    and the k nodes of each graph with the highest scores stay, with the edges between them.
+
+    Row 0 of ``edge_index`` is i, the node that votes over its neighbours j in row 1. Self-loops count as none and
+    a repeated column counts once. The forward value is the paper's: H′ = H[idx]. Selecting rows passes no gradient
+    to W_r and p, so by default the kept rows are multiplied by s / stop_gradient(s), which is 1.
+
+    Args:
+        in_channels: d, the size of each node's features.
+        ratio: a float keeps k = ⌈ratio · n⌉ nodes of each graph, at least 1; an int keeps k = ratio, at most n.
+        connectivity: λ, the weight of the degree in the score.
+        similarity: r, one of ``"bilinear"`` (hᵢ W_r hⱼᵀ), ``"dot"``, ``"gaussian"`` (exp of the dot product) and
+            ``"concat"`` (ReLU of a learned vector on the pair).
+        local_voting: whether yᴸ is part of the score.
+        global_voting: whether yᴳ is part of the score.
+        gate: how the score reaches the gradient: ``"straight-through"``, ``"none"``, or ``"sigmoid"`` and
+            ``"tanh"``, which multiply the kept rows by that function of the score.
+        dropout: applied to the features that the votes see, not to the rows that are passed on.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        ratio: float | int = 0.5,
+        connectivity: float = 0.1,
+        similarity: Similarity = "bilinear",
+        local_voting: bool = True,
+        global_voting: bool = True,
+        gate: Gate = "straight-through",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_ratio(ratio)
+        if similarity not in SIMILARITIES:
+            raise SettingError(f"similarity is one of {', '.join(SIMILARITIES)}, not {similarity!r}")
+        if gate not in GATES:
+            raise SettingError(f"gate is one of {', '.join(GATES)}, not {gate!r}")
+        self.in_channels, self.ratio, self.connectivity = in_channels, ratio, connectivity
+        self.similarity, self.gate = similarity, gate
+        self.local_voting, self.global_voting = local_voting, global_voting
+        self.dropout = dropout
+        shape = weight_shape(similarity, in_channels) if local_voting else None
+        self.weight = None if shape is None else nn.Parameter(torch.empty(shape))  # W_r
+        self.projection = nn.Parameter(torch.empty(in_channels)) if global_voting else None  # p
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for parameter in (self.weight, self.projection):
+            if parameter is not None:
+                glorot_(parameter)
+
+    # ---- PyG's door ----
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        """As PyG's poolings: x, edge_index, edge_attr, batch, perm, score of the coarsened graphs."""
+        if batch is None:
+            batch = edge_index.new_zeros(x.size(0))
+        perm, score = self._select(x, edge_index, batch)
+        edge_index, edge_attr = induced_edges(perm, edge_index, edge_attr, x.size(0))
+        return self._kept_rows(x, perm, score), edge_index, edge_attr, batch[perm], perm, score
+
+    def votes(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Votes:
+        """Each part of every node's score, for a picture or an explanation."""
+        order = _sorting(batch)
+        if order is None:
+            return self.votes_of(self.seen(x), GraphBatch.from_edge_index(x, edge_index, batch))
+        assert batch is not None
+        place = torch.argsort(order)
+        votes = self.votes(x[order], place[edge_index], batch[order])
+        return Votes(*(part[place] for part in votes))
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
+        score = self.votes(x, edge_index, batch).score
+        order = _sorting(batch)
+        if order is None:
+            perm = self._top(score.detach(), batch)
+        else:
+            perm = order[self._top(score.detach()[order], batch[order])].sort().values
+        return perm, score[perm]
+
+    def _top(self, score: Tensor, batch: Tensor) -> Tensor:
+        sizes = torch.bincount(batch)
+        ptr = nn.functional.pad(sizes.cumsum(0), (1, 0))
+        return top_k(score, kept_nodes(self.ratio, sizes), ptr, batch)
+
+    # ---- the fast path: a GraphBatch in, a GraphBatch out ----
+
+    def coarsen(self, x: Tensor, batch: GraphBatch) -> Pooled:
+        """The same on a GraphBatch."""
+        return self.keep_best(x, batch, self.votes_of(self.seen(x), batch).score)
+
+    def seen(self, x: Tensor) -> Tensor:
+        """The features that the votes (and the auxiliary objective) see."""
+        h = x if x.dtype == torch.float64 else x.float()  # scores are never computed in half precision
+        return dropout(h, self.dropout, self.training)
+
+    def keep_best(self, x: Tensor, batch: GraphBatch, score: Tensor) -> Pooled:
+        """Eq. 3: the k best nodes of each graph and what joins them."""
+        perm = top_k(score.detach(), kept_nodes(self.ratio, batch.nodes_per_graph), batch.ptr, batch.graph)
+        kept = score.index_select(0, perm)
+        return Pooled(self._kept_rows(x, perm, kept), batch.induced(perm), perm, kept)
+
+    def votes_of(self, h: Tensor, batch: GraphBatch) -> Votes:
+        """Eq. 1, 2 and 4 on a GraphBatch, of the features as they are seen."""
+        with torch.autocast(h.device.type, enabled=False):
+            return self._votes(h, batch)
+
+    def _votes(self, h: Tensor, batch: GraphBatch) -> Votes:
+        size = batch.nodes_per_graph.to(h.dtype).index_select(0, batch.graph)  # [N] n of the node's graph
+        local = global_ = torch.zeros_like(size)
+        if self.local_voting or self.global_voting:
+            aggregated = batch.propagate(h, "mean")  # Ĥ = D̂⁻¹ÂH
+        if self.local_voting:
+            weight = None if self.weight is None else self.weight.to(h.dtype)
+            mean = mean_over_neighbors(self.similarity, weight, h, aggregated, batch)
+            local = segment_softmax(mean / size, batch.ptr, batch.graph)
+        if self.projection is not None:
+            global_ = segment_softmax(aggregated @ self.projection.to(h.dtype), batch.ptr, batch.graph)
+        connectivity = batch.degree * self.connectivity / size
+        return Votes(local, global_, connectivity, local + global_ + connectivity)
+
+    def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
+        """H′: the kept rows, gated."""
+        if self.gate == "straight-through":
+            rows: Tensor = _StraightThrough.apply(x, perm, score)
+            return rows
+        rows = x.index_select(0, perm)
+        if self.gate == "none":
+            return rows
+        factor = torch.sigmoid(score) if self.gate == "sigmoid" else torch.tanh(score)
+        return rows * factor.to(rows.dtype).unsqueeze(1)
+
+    # ---- the auxiliary objective ----
+
+    def link_loss(self, h: Tensor, batch: GraphBatch, reading: LinkReading = "sigmoid") -> Tensor:
+        """Section 3.4: how well r, the layer's similarity, tells which nodes are linked."""
+        if not self.local_voting:
+            raise SettingError("the auxiliary objective uses the similarities of local voting, which is off")
+        return link_loss(h, batch, weight=self.weight, similarity=self.similarity, reading=reading)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_channels}, ratio={self.ratio}, connectivity={self.connectivity}, "
+            f"similarity={self.similarity!r}, local_voting={self.local_voting}, global_voting={self.global_voting}, "
+            f"gate={self.gate!r}, dropout={self.dropout}"
+        )
+
+
+class _StraightThrough(Function):
+    """H[perm] · s / stop_gradient(s): forward H[perm] to the bit, backward as if the rows were multiplied by s."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
+        rows = x.index_select(0, perm)
+        ctx.num_nodes = x.size(0)
+        ctx.save_for_backward(rows, perm, score)
+        return rows
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
+        rows, perm, score = ctx.saved_tensors
+        grad_x = grad.new_zeros(ctx.num_nodes, grad.size(1)).index_copy_(0, perm, grad)
+        divisor = torch.where(score == 0, torch.ones_like(score), score)
+        return grad_x, None, (grad * rows).sum(dim=1).to(score.dtype) / divisor
+
+
+def kept_nodes(ratio: float | int, sizes: Tensor) -> Tensor:
+    """[B] n → [B] k, exactly: ⌈ratio · n⌉ in whole numbers, since floats get 0.6 · 25 wrong."""
+    if isinstance(ratio, int):
+        return sizes.clamp(max=ratio)
+    exact = Fraction(str(ratio)).limit_denominator(10**9)
+    k = (sizes * exact.numerator + exact.denominator - 1) // exact.denominator
+    return k.clamp(min=1).minimum(sizes)
+
+
+def check_ratio(ratio: float | int) -> None:
+    good = ratio >= 1 if isinstance(ratio, int) and not isinstance(ratio, bool) else 0 < ratio <= 1
+    if not good or isinstance(ratio, bool):
+        raise SettingError(f"ratio is a float above 0 and at most 1, or a whole number of nodes, not {ratio!r}")
+
+
+def induced_edges(
+    perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
+) -> tuple[Tensor, Tensor | None]:
+    """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
+    number = edge_index.new_full((num_nodes,), -1)
+    number[perm] = torch.arange(len(perm), device=perm.device)
+    ends = number[edge_index]
+    kept = (ends >= 0).all(dim=0)
+    return ends[:, kept], None if edge_attr is None else edge_attr[kept]
+
+
+def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
+    """[K, …] → [num_nodes, …]: rows back where they came from, zeros elsewhere."""
+    return x.new_zeros(num_nodes, *x.shape[1:]).index_copy(0, perm, x)
+
+
+def _sorting(batch: Tensor | None) -> Tensor | None:
+    """The order that brings the nodes of each graph together; None if they are together already."""
+    if batch is None or bool((batch.diff() >= 0).all()):
+        return None
+    return torch.argsort(batch, stable=True)

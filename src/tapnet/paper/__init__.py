@@ -1,0 +1,1 @@
+"""The paper's own numbers, and each of its tables and figures as a set of trials."""

@@ -1,0 +1,120 @@
+"""What commands show on a terminal: tables on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from tapnet.training.executors import Event, OnEvent
+from tapnet.training.summary import Summary
+from tapnet.training.trial import Trial
+
+
+@contextmanager
+def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
+    """Bars for the whole run and for each fold under way; a line a fold where nobody watches."""
+    if not sys.stderr.isatty():
+        yield _report_finished_folds
+        return
+    total = sum(t.training.epochs for t in trials)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
+        whole = progress.add_task(f"{trials[0].dataset}, epochs in all", total=total, note="", completed=0)
+        bars: dict[str, TaskID] = {}
+        epochs_done = {t.key: 0 for t in trials}
+        finished = done
+
+        def show(event: Event) -> None:
+            nonlocal finished
+            key, epochs = event.trial.key, event.trial.training.epochs
+            if key not in bars:
+                bars[key] = progress.add_task(f"fold {event.trial.fold}", total=epochs, note="")
+            epochs_done[key] = event.epoch
+            progress.update(bars[key], completed=event.epoch, note=f"{event.accuracy:5.1f} %")
+            if event.epoch == epochs:
+                finished += 1
+                progress.remove_task(bars[key])
+            note = f"{finished} of {len(trials)} folds"
+            progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
+
+        yield show
+
+
+def _report_finished_folds(event: Event) -> None:
+    if event.epoch == event.trial.training.epochs:
+        print(f"{event.trial.dataset} fold {event.trial.fold}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
+
+
+def print_summary(summary: Summary, paper: str | None, folder: str) -> None:
+    """A row a fold, then one line with everything that an accuracy must be read with."""
+    console = Console(highlight=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("fold", "accuracy", "epoch", "last epoch", "seconds"):
+        table.add_column(title, justify="right")
+    for r in summary.results:
+        last = r.curves["test_accuracy"][-1]
+        table.add_row(
+            str(r.trial.fold), f"{r.reading.accuracy:.1f}", str(r.reading.epoch), f"{last:.1f}", f"{r.seconds:.1f}"
+        )
+    console.print(table)
+    trial, values = summary.results[0].trial, summary.to_dict()
+    name = trial.model if values["pool"] in (None, "tap") else f"{trial.model} with pool {values['pool']}"
+    folds = f"{len(summary.results)} of {trial.folds}" if len(summary.results) < trial.folds else str(trial.folds)
+    console.print(
+        f"\n[bold]{escape(trial.dataset)}, {name}: {summary.mean:.1f} ± {summary.std:.1f} %[/] "
+        f"(protocol {trial.protocol}: {values['reading']}; {folds} folds × {trial.training.epochs} epochs)"
+        + (f"; the paper prints {paper}" if paper else "")
+    )
+    for words, (mean, std) in summary.beside.items():
+        note = ", which no one can know beforehand" if words.startswith("best test") else ""
+        console.print(f"[dim]Beside it, from the same runs: {mean:.1f} ± {std:.1f} % ({words}{note})[/]")
+    console.print(f"[dim]Settings, results and models: {escape(folder)}[/]")
+
+
+def print_datasets(rows: list[dict[str, Any]]) -> None:
+    """One row a data set."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("data set", no_wrap=True)
+    table.add_column("found", overflow="fold")
+    for title in ("graphs", "nodes", "edges"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("cls", justify="right", no_wrap=True)
+    table.add_column("features", no_wrap=True)
+    table.add_column("as paper")
+    for row in rows:
+        if row["found"] is None:
+            problem = f"[red]{escape(row['problem'])}[/]" if row.get("problem") else "[dim]not here[/]"
+            table.add_row(row["name"], problem, *["[dim]–[/]"] * 6)
+            continue
+        differs = row["differs_from_paper"]
+        verdict = "[dim]not in it[/]" if differs is None else ("[yellow]" + "; ".join(differs) if differs else "yes")
+        table.add_row(
+            escape(row["name"]),
+            escape(row["place"]),
+            str(row["graphs"]),
+            f"{row['mean_nodes']:.2f}",
+            f"{row['mean_edges']:.2f}",
+            str(row["classes"]),
+            f"{row['num_features']} {row['features']}",
+            verdict,
+        )
+    console = Console()
+    console.print(table)
+    if any(row["found"] is None and not row.get("problem") for row in rows):
+        console.print(
+            "[dim]Not here: name a folder that has it with --data-dir or TAPNET_DATA, or download it with "
+            "--download.[/]"
+        )

@@ -1,0 +1,168 @@
+"""Running many trials: one after another, or in several processes. The numbers are the same whatever is chosen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.load import load_dataset
+from tapnet.training.loop import CHECKPOINT_EVERY, Interrupted, run_trial
+from tapnet.training.store import Store
+from tapnet.training.trial import Trial
+
+
+class Event(NamedTuple):
+    """Something that happened to a trial."""
+
+    trial: Trial
+    epoch: int
+    accuracy: float
+
+
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class DataReference:
+    """How a process loads the data set by itself, from the parsed copy."""
+
+    name_or_path: str
+    data_dir: str | None
+    features: Features | None
+
+    def load(self) -> GraphDataset:
+        return load_dataset(self.name_or_path, self.data_dir, features=self.features)
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_trials(
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    *,
+    jobs: int = 1,
+    checkpoint_every: int = CHECKPOINT_EVERY,
+    on_event: OnEvent = lambda _: None,
+) -> bool:
+    """Runs what the store does not have yet. False if Ctrl-C ended it early; checkpoints are there then."""
+    missing = [trial for trial in trials if store.load(trial) is None]
+    jobs = min(jobs, len(missing))
+    with _stop_on_interrupt() as stop:
+        if jobs > 1:
+            return _run_in_processes(missing, data, store, jobs, checkpoint_every, on_event, stop)
+        dataset = data.load() if missing else None
+        for trial in missing:
+            assert dataset is not None
+            report = _reporter(trial, on_event)
+            try:
+                run_trial(
+                    trial, dataset, store, checkpoint_every=checkpoint_every, progress=report, should_stop=stop.is_set
+                )
+            except Interrupted:
+                return False
+        return True
+
+
+def _reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
+    return lambda epoch, accuracy: send(Event(trial, epoch, accuracy))
+
+
+class _Flag:
+    def __init__(self) -> None:
+        self._on = False
+
+    def set(self) -> None:
+        self._on = True
+
+    def is_set(self) -> bool:
+        return self._on
+
+
+@contextlib.contextmanager
+def _stop_on_interrupt() -> Iterator[_Flag]:
+    """The first Ctrl-C asks the running trials to stop after their epoch; the second ends the program at once."""
+    flag = _Flag()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if flag.is_set():
+            raise KeyboardInterrupt
+        flag.set()
+
+    try:
+        before = signal.signal(signal.SIGINT, ask)
+    except ValueError:  # not the main thread: whoever owns that one handles Ctrl-C
+        yield flag
+        return
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# ---- several processes ----
+
+_worker: dict[str, Any] = {}  # what each process was given when it started
+
+
+def _start_worker(data: DataReference, folder: Path, events: Any, stop: Any, checkpoint_every: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent alone answers it
+    _worker.update(
+        dataset=data.load(), store=Store(folder), events=events, stop=stop, checkpoint_every=checkpoint_every
+    )
+
+
+def _run_in_worker(trial: Trial) -> bool:
+    if _worker["stop"].is_set():
+        return False
+    try:
+        run_trial(
+            trial,
+            _worker["dataset"],
+            _worker["store"],
+            checkpoint_every=_worker["checkpoint_every"],
+            progress=_reporter(trial, _worker["events"].put),
+            should_stop=_worker["stop"].is_set,
+        )
+    except Interrupted:
+        return False
+    return True
+
+
+def _run_in_processes(
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    jobs: int,
+    checkpoint_every: int,
+    on_event: OnEvent,
+    stop: _Flag,
+) -> bool:
+    import multiprocessing
+
+    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
+    events, stop_all = context.Queue(), context.Event()
+    arguments = (data, store.folder, events, stop_all, checkpoint_every)
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=arguments) as pool:
+        futures = [pool.submit(_run_in_worker, trial) for trial in trials]
+        while True:
+            done = all(future.done() for future in futures)
+            with contextlib.suppress(queue.Empty):
+                on_event(events.get(timeout=0.1))
+                continue
+            if done:
+                break
+            if stop.is_set():
+                stop_all.set()
+        return all(future.result() for future in futures)

@@ -1,0 +1,161 @@
+"""Training one trial: epochs, evaluation, checkpoints; resumed runs equal uninterrupted ones to the bit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.models.base import GraphClassifier
+from tapnet.models.registry import find_model
+from tapnet.training.protocol import Split, split
+from tapnet.training.store import Store
+from tapnet.training.trial import Trial, TrialResult, versions
+
+CHECKPOINT_EVERY = 20  # epochs
+
+Progress = Callable[[int, float], None]  # epochs done, accuracy that the protocol would report now
+
+
+class Interrupted(Exception):
+    """The trial was asked to stop; what it had done is in its checkpoint."""
+
+
+def run_trial(
+    trial: Trial,
+    dataset: GraphDataset,
+    store: Store,
+    *,
+    checkpoint_every: int = CHECKPOINT_EVERY,
+    progress: Progress = lambda *_: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> TrialResult:
+    """Trains from the last checkpoint, if there is one, and stores the result and the model."""
+    torch.set_num_threads(trial.threads)
+    run = _Run(trial, dataset)
+    state = store.load_checkpoint(trial)
+    if state is not None:
+        run.restore(state)
+    started = time.perf_counter() - run.seconds
+    while run.epoch < trial.training.epochs:
+        run.train_epoch()
+        run.evaluate()
+        run.seconds = time.perf_counter() - started
+        progress(run.epoch, run.result().reading.accuracy)
+        finished = run.epoch == trial.training.epochs
+        if not finished and should_stop():
+            store.save_checkpoint(trial, run.state())
+            raise Interrupted
+        if not finished and run.epoch % checkpoint_every == 0:
+            store.save_checkpoint(trial, run.state())
+    result = run.result()
+    store.save_model(trial, run.best_weights, describe_model(trial, dataset))
+    store.save(result)
+    store.drop_checkpoint(trial)
+    return result
+
+
+def describe_model(trial: Trial, dataset: GraphDataset) -> dict[str, Any]:
+    """What is needed to build the model again and to read its answers."""
+    return {
+        "trial": asdict(trial),
+        "in_channels": dataset.num_features,
+        "classes": list(dataset.classes),
+        "features": dataset.features,
+        "categories": None if dataset.categories is None else list(dataset.categories),
+    }
+
+
+class _Run:
+    """The state of a trial between two epochs."""
+
+    def __init__(self, trial: Trial, dataset: GraphDataset) -> None:
+        self.trial, self.dataset = trial, dataset
+        self.split: Split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
+        torch.manual_seed(trial.derived_seed)  # initialisation and dropout
+        self.order = torch.Generator().manual_seed(trial.derived_seed)
+        self.model: GraphClassifier = find_model(trial.model).build(
+            dataset.num_features, dataset.num_classes, trial.settings
+        )
+        self.model.to(trial.device)
+        t = trial.training
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), t.lr, weight_decay=t.weight_decay, amsgrad=t.amsgrad, fused=True
+        )
+        self.epoch = 0
+        self.seconds = 0.0
+        self.curves: dict[str, list[float]] = {"train_loss": [], "test_accuracy": []}
+        if self.split.validation is not None:
+            self.curves |= {"validation_loss": [], "validation_accuracy": []}
+        self.best_weights: dict[str, Tensor] = {}
+
+    def train_epoch(self) -> None:
+        self.model.train()
+        train = self.split.train
+        shuffled = train[torch.randperm(len(train), generator=self.order)]
+        total = torch.zeros((), device=self.trial.device)
+        for graphs in shuffled.split(self.trial.training.batch_size):
+            batch = self.dataset.batch(graphs).to(self.trial.device)
+            logits, auxiliary = self.model.outputs(batch)
+            loss = cross_entropy(logits, batch.y)
+            if auxiliary is not None:
+                loss = loss + auxiliary
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            total += loss.detach() * len(graphs)
+        self.epoch += 1
+        self.curves["train_loss"].append(float(total) / len(train))
+
+    def evaluate(self) -> None:
+        _, accuracy = self._loss_and_accuracy(self.split.test)
+        self.curves["test_accuracy"].append(accuracy)
+        if self.split.validation is not None:
+            loss, accuracy = self._loss_and_accuracy(self.split.validation)
+            self.curves["validation_loss"].append(loss)
+            self.curves["validation_accuracy"].append(accuracy)
+        if self.result().reading.epoch == self.epoch:  # the best so far
+            self.best_weights = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
+
+    @torch.inference_mode()
+    def _loss_and_accuracy(self, graphs: Tensor) -> tuple[float, float]:
+        self.model.eval()
+        loss = correct = torch.zeros((), dtype=torch.float64)
+        for part in graphs.split(4 * self.trial.training.batch_size):
+            batch = self.dataset.batch(part).to(self.trial.device)
+            logits = self.model.outputs(batch).logits
+            loss = loss + cross_entropy(logits, batch.y, reduction="sum").double().cpu()
+            correct = correct + (logits.argmax(1) == batch.y).sum().cpu()
+        return float(loss) / len(graphs), 100 * float(correct) / len(graphs)
+
+    def result(self) -> TrialResult:
+        return TrialResult(self.trial, self.curves, self.seconds, self.model.num_parameters, versions())
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "epoch": self.epoch,
+            "seconds": self.seconds,
+            "curves": self.curves,
+            "best_weights": self.best_weights,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "order": self.order.get_state(),
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state() if self.trial.device == "cuda" else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.epoch, self.seconds = state["epoch"], state["seconds"]
+        self.curves, self.best_weights = state["curves"], state["best_weights"]
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.order.set_state(state["order"])
+        torch.set_rng_state(state["random"])
+        if state["random_cuda"] is not None:
+            torch.cuda.set_rng_state(state["random_cuda"])

@@ -1,0 +1,91 @@
+"""Which graphs train, which choose, which test; and which epoch's accuracy counts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tapnet.errors import SettingError
+
+Protocol = Literal["paper", "fair"]
+PROTOCOLS: dict[Protocol, str] = {
+    "paper": "best test epoch of each fold",
+    "fair": "epoch with the lowest validation loss",
+}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Numbers of graphs."""
+
+    train: Tensor
+    validation: Tensor | None
+    test: Tensor
+
+
+def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
+    """Fold ``fold`` of StratifiedKFold(folds, shuffle, seed 0) tests.
+
+    ``paper`` trains on all others; ``fair`` keeps the next fold for validation and trains on the rest.
+    """
+    check(protocol, folds, fold)
+    parts = _parts(y, folds)
+    test, validation = parts[fold], parts[(fold + 1) % folds] if protocol == "fair" else None
+    held_out = test if validation is None else np.concatenate([test, validation])
+    train = np.setdiff1d(np.arange(len(y)), held_out)
+    return Split(
+        torch.from_numpy(train),
+        None if validation is None else torch.from_numpy(validation),
+        torch.from_numpy(test),
+    )
+
+
+def check(protocol: str, folds: int, fold: int = 0) -> None:
+    if protocol not in PROTOCOLS:
+        raise SettingError(f"protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+    fewest = 3 if protocol == "fair" else 2
+    if folds < fewest:
+        raise SettingError(f"the protocol {protocol} needs at least {fewest} folds, not {folds}")
+    if not 0 <= fold < folds:
+        raise SettingError(f"the folds are 0 to {folds - 1}; there is no fold {fold}")
+
+
+def _parts(y: Tensor, folds: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    from sklearn.model_selection import StratifiedKFold
+
+    if folds > len(y):
+        raise SettingError(f"{folds} folds of {len(y)} graphs: there cannot be more folds than graphs")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
+            splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
+            return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
+    except ValueError as error:
+        raise SettingError(f"{folds} folds cannot be made: {error}") from None
+
+
+class Reading(NamedTuple):
+    """An accuracy read off the curves of a trial."""
+
+    epoch: int  # counted from 1
+    accuracy: float  # percent, on the test fold
+
+
+def read_off(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Reading:
+    """The accuracy that the protocol reports of a trial."""
+    return readings(curves)["best_test_epoch" if protocol == "paper" else "lowest_validation_loss"]
+
+
+def readings(curves: Mapping[str, Sequence[float]]) -> dict[str, Reading]:
+    """Every way to read an accuracy off the curves; the first of equal epochs counts."""
+    accuracy = curves["test_accuracy"]
+    epochs = {"best_test_epoch": int(np.argmax(accuracy)), "last_epoch": len(accuracy) - 1}
+    if curves.get("validation_loss"):
+        epochs["lowest_validation_loss"] = int(np.argmin(curves["validation_loss"]))
+    return {name: Reading(epoch + 1, accuracy[epoch]) for name, epoch in epochs.items()}

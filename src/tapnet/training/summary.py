@@ -1,0 +1,73 @@
+"""What a set of folds amounts to: mean and deviation under the protocol, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tapnet.training.protocol import PROTOCOLS, readings
+from tapnet.training.trial import TrialResult
+
+READINGS = {
+    "best_test_epoch": "best test epoch of each fold",
+    "last_epoch": "last epoch",
+    "lowest_validation_loss": "epoch with the lowest validation loss",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Trials that differ only in their fold."""
+
+    results: Sequence[TrialResult]
+
+    @property
+    def accuracies(self) -> list[float]:
+        return [r.reading.accuracy for r in self.results]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.accuracies))
+
+    @property
+    def std(self) -> float:
+        """Over the folds: population, as NumPy's default."""
+        return float(np.std(self.accuracies))
+
+    @property
+    def beside(self) -> dict[str, tuple[float, float]]:
+        """The other ways to read the same curves: words → mean and deviation."""
+        trial = self.results[0].trial
+        every = [readings(r.curves) for r in self.results]
+        columns = {READINGS[name]: [fold[name].accuracy for fold in every] for name in every[0]}
+        del columns[PROTOCOLS[trial.protocol]]
+        return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        trial = self.results[0].trial
+        return {
+            "dataset": trial.dataset,
+            "model": trial.model,
+            "pool": getattr(trial.settings, "pool", None),
+            "protocol": trial.protocol,
+            "reading": PROTOCOLS[trial.protocol],
+            "num_folds": trial.folds,
+            "epochs": trial.training.epochs,
+            "folds": [
+                {"fold": r.trial.fold, "accuracy": r.reading.accuracy, "epoch": r.reading.epoch, "key": r.trial.key}
+                for r in self.results
+            ],
+            "mean": self.mean,
+            "std": self.std,
+            "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.beside.items()},
+            "parameters": self.results[0].parameters,
+            "settings": asdict(trial.settings),
+            "training": asdict(trial.training),
+            "seed": trial.seed,
+            "threads": trial.threads,
+            "device": trial.device,
+            "seconds": sum(r.seconds for r in self.results),
+        }

@@ -1,0 +1,137 @@
+"""A trial: model and settings, data set, protocol, fold and seed, frozen; and what comes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from tapnet import __version__
+from tapnet.errors import SettingError
+from tapnet.models.registry import find_model
+from tapnet.training import protocol as protocols
+from tapnet.training.protocol import Protocol, Reading
+
+Device = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a model is trained; the defaults are the paper's and its authors' earlier program's."""
+
+    epochs: int = 200
+    batch_size: int = 64
+    lr: float = 0.001
+    weight_decay: float = 0.0008
+    amsgrad: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} is at least 1, not {getattr(self, name)}")
+        if not 0 < self.lr < float("inf"):
+            raise SettingError(f"lr is above 0, not {self.lr}")
+        if not 0 <= self.weight_decay < float("inf"):
+            raise SettingError(f"weight_decay is at least 0, not {self.weight_decay}")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One model trained once: hashable, and named by the hash of everything that its numbers depend on."""
+
+    dataset: str
+    data: str  # the data set's checksum
+    model: str
+    settings: Any  # the model's frozen settings
+    protocol: Protocol
+    fold: int
+    folds: int = 10
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    seed: int = 0
+    threads: int = 1  # sums round differently with it
+    device: Device = "cpu"
+
+    def __post_init__(self) -> None:
+        protocols.check(self.protocol, self.folds, self.fold)
+        if not 0 <= self.seed < 2**63:
+            raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
+        if self.threads < 1:
+            raise SettingError(f"threads is at least 1, not {self.threads}")
+
+    @cached_property
+    def key(self) -> str:
+        return digest(asdict(self))
+
+    @property
+    def derived_seed(self) -> int:
+        """What initialisation, order and dropout are drawn from: it follows from the settings, the fold and seed."""
+        given = {k: v for k, v in asdict(self).items() if k not in ("data", "threads", "device")}
+        return int(digest(given), 16) % 2**63
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Trial:
+        settings = find_model(values["model"]).settings(**values["settings"])
+        return cls(**{**values, "settings": settings, "training": TrainingSettings(**values["training"])})
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """What a trial gave: curves over the epochs, and the accuracies that can be read off them."""
+
+    trial: Trial
+    curves: Mapping[str, Sequence[float]]  # a value an epoch; losses, and accuracies in percent
+    seconds: float
+    parameters: int
+    versions: Mapping[str, str]
+
+    @property
+    def reading(self) -> Reading:
+        """The accuracy that the trial's own protocol reports."""
+        return protocols.read_off(self.trial.protocol, self.curves)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.trial.key,
+            "trial": asdict(self.trial),
+            "accuracy": self.reading.accuracy,
+            "epoch": self.reading.epoch,
+            "readings": {name: r._asdict() for name, r in protocols.readings(self.curves).items()},
+            "parameters": self.parameters,
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+            "curves": {name: list(values) for name, values in self.curves.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrialResult:
+        return cls(
+            Trial.from_dict(values["trial"]),
+            values["curves"],
+            values["seconds"],
+            values["parameters"],
+            values["versions"],
+        )
+
+
+def versions() -> dict[str, str]:
+    """What the numbers of a trial may depend on beside its settings."""
+    import numpy
+    import torch
+
+    return {
+        "tapnet": __version__,
+        "torch": str(torch.__version__),
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits that change with any of the values."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,393 @@
+"""TAPooling equals the paper's dense formulas, behaves as PyG's poolings do, and survives odd input."""
+
+import copy
+from fractions import Fraction
+
+import dense
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.nn import TopKPooling
+from torch_geometric.utils import to_undirected
+
+from tapnet import TAPooling, unpool
+from tapnet.data.batch import GraphBatch
+from tapnet.errors import SettingError
+from tapnet.nn.similarity import SIMILARITIES
+from tapnet.nn.tap import GATES, kept_nodes
+
+CHANNELS = 5
+
+
+def random_batch(sizes, density, seed, directed=True):
+    """x, edge_index (with self-loops and repeated columns, in any order), batch, in float64."""
+    generator = torch.Generator().manual_seed(seed)
+    columns, batch, start = [], [], 0
+    for g, n in enumerate(sizes):
+        count = int(density * n) if n else 0
+        columns.append(torch.randint(0, n, (2, count), generator=generator) + start)
+        batch += [g] * n
+        start += n
+    edge_index = torch.cat(columns, dim=1) if columns else torch.zeros(2, 0, dtype=torch.long)
+    if not directed:
+        edge_index = to_undirected(edge_index, num_nodes=start)
+    edge_index = edge_index[:, torch.randperm(edge_index.size(1), generator=generator)]
+    x = torch.randn(start, CHANNELS, generator=generator, dtype=torch.float64)
+    return x, edge_index, torch.tensor(batch)
+
+
+batches = st.builds(
+    random_batch,
+    st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    st.floats(0, 4),
+    st.integers(0, 10**6),
+    st.booleans(),
+)
+settings_of_pool = st.fixed_dictionaries(
+    {
+        "similarity": st.sampled_from(SIMILARITIES),
+        "local_voting": st.booleans(),
+        "global_voting": st.booleans(),
+        "connectivity": st.sampled_from([0.0, 0.1, 10.0, -1.0]),
+        "ratio": st.sampled_from([0.3, 0.5, 0.8, 1.0, 1, 3]),
+        "gate": st.sampled_from(GATES),
+    }
+)
+
+
+def make(**chosen):
+    torch.manual_seed(0)
+    return TAPooling(CHANNELS, **chosen).double()
+
+
+def graphs_of(x, edge_index, batch):
+    """Each graph alone: its node numbers, features, and adjacency matrix."""
+    for g in range(int(batch.max()) + 1):
+        nodes = (batch == g).nonzero()[:, 0]
+        number = torch.full((len(batch),), -1)
+        number[nodes] = torch.arange(len(nodes))
+        inside = batch[edge_index[0]] == g
+        yield nodes, x[nodes], dense.adjacency(len(nodes), number[edge_index[:, inside]])
+
+
+@given(batches, settings_of_pool)
+def test_votes_equal_the_dense_formulas(graphs, chosen):
+    x, edge_index, batch = graphs
+    pool = make(**chosen)
+    votes = pool.votes(x, edge_index, batch)
+    for nodes, h, a in graphs_of(x, edge_index, batch):
+        for ours, theirs in zip(votes, dense.votes(pool, h, a), strict=True):
+            torch.testing.assert_close(ours[nodes], theirs)
+
+
+@given(batches, settings_of_pool)
+def test_the_coarsened_graph_is_the_papers(graphs, chosen):
+    x, edge_index, batch = graphs
+    pool = make(**chosen)
+    edge_attr = torch.arange(edge_index.size(1))
+    new_x, new_edges, new_attr, new_batch, perm, score = pool(x, edge_index, edge_attr, batch)
+    votes = pool.votes(x, edge_index, batch)
+    expected = []
+    for nodes, _, _ in graphs_of(x, edge_index, batch):
+        n = len(nodes)
+        ratio = chosen["ratio"]
+        k = min(ratio, n) if isinstance(ratio, int) else -(-Fraction(str(ratio)) * n // 1)
+        expected += nodes[dense.top(votes.score[nodes], int(k))].tolist()
+    assert perm.tolist() == expected
+    assert torch.equal(score, votes.score[perm])
+    assert torch.equal(new_batch, batch[perm])
+    kept = torch.isin(edge_index, perm).all(0)
+    assert torch.equal(perm[new_edges], edge_index[:, kept])
+    assert torch.equal(new_attr, edge_attr[kept])
+    factor = {"sigmoid": torch.sigmoid(score), "tanh": torch.tanh(score)}.get(pool.gate, torch.ones_like(score))
+    torch.testing.assert_close(new_x, x[perm] * factor.unsqueeze(1), rtol=0 if factor.eq(1).all() else 1e-12, atol=0)
+
+
+@given(batches, settings_of_pool, st.sampled_from(["straight-through", "sigmoid", "tanh"]))
+@settings(max_examples=40)
+def test_gradients_equal_those_of_the_dense_formulas(graphs, chosen, gate):
+    x, edge_index, batch = graphs
+    pool = make(**{**chosen, "gate": gate})
+    oracle = copy.deepcopy(pool)
+    x1, x2 = x.clone().requires_grad_(), x.clone().requires_grad_()
+    out, _, _, _, perm, score = pool(x1, edge_index, None, batch)
+    weights = torch.randn(out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    ((out * weights).sum() + score.square().sum()).backward()
+
+    all_scores = torch.zeros(len(x), dtype=torch.float64)
+    for nodes, h, a in graphs_of(x2, edge_index, batch):
+        all_scores = all_scores.index_put((nodes,), dense.votes(oracle, h, a)[3])
+    s = all_scores[perm]
+    divisor = torch.where(s == 0, 1, s).detach()
+    factor = {"sigmoid": torch.sigmoid(s), "tanh": torch.tanh(s)}.get(gate, 1 + (s - s.detach()) / divisor)
+    ((x2[perm] * factor.unsqueeze(1) * weights).sum() + s.square().sum()).backward()
+    torch.testing.assert_close(x1.grad, x2.grad)
+    for ours, theirs in zip(pool.parameters(), oracle.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+@given(batches, settings_of_pool)
+@settings(max_examples=30)
+def test_the_fast_path_is_the_same_layer(graphs, chosen):
+    x, edge_index, batch = graphs
+    pool = make(**chosen)
+    pooled = pool.coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch))
+    new_x, new_edges, _, new_batch, perm, score = pool(x, edge_index, None, batch)
+    assert torch.equal(pooled.perm, perm)
+    assert torch.equal(pooled.x, new_x)
+    assert torch.equal(pooled.score, score)
+    assert torch.equal(pooled.batch.graph, new_batch)
+    proper = new_edges[:, new_edges[0] != new_edges[1]]
+    assert torch.equal(pooled.batch.edge_index, torch.unique(proper, dim=1))
+    back = pooled.batch.transposed
+    flipped = GraphBatch.from_edge_index(new_x, new_edges.flip(0), new_batch)
+    assert torch.equal(back[0], flipped.edge_ptr)
+    assert torch.equal(back[1], flipped.neighbor)
+
+
+@given(batches, settings_of_pool, st.integers(0, 1000))
+@settings(max_examples=30)
+def test_renumbering_the_nodes_renumbers_the_scores(graphs, chosen, seed):
+    x, edge_index, batch = graphs
+    pool = make(**chosen)
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))  # also mixes the graphs
+    number = torch.argsort(order)
+    before = pool.votes(x, edge_index, batch)
+    after = pool.votes(x[order], number[edge_index], batch[order])
+    for a, b in zip(before, after, strict=True):
+        torch.testing.assert_close(a[order], b)
+    perm = pool(x[order], number[edge_index], None, batch[order])[4]
+    assert perm.tolist() == sorted(perm.tolist())
+    assert batch[order][perm].bincount().tolist() == batch[pool(x, edge_index, None, batch)[4]].bincount().tolist()
+
+
+@given(batches, settings_of_pool)
+@settings(max_examples=30)
+def test_float32_selects_as_float64_does_where_scores_are_apart(graphs, chosen):
+    x, edge_index, batch = graphs
+    pool = make(**chosen)
+    score64 = pool.votes(x, edge_index, batch).score
+    score32 = copy.deepcopy(pool).float().votes(x.float(), edge_index, batch).score
+    torch.testing.assert_close(score32.double(), score64, rtol=1e-3, atol=1e-4)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=8), st.integers(0, 1000), st.booleans())
+def test_both_ways_to_find_the_top_k_agree_even_with_ties(sizes, seed, negative):
+    from tapnet.data.flat import offsets
+    from tapnet.data.segments import _top_k_by_threshold, top_k
+
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.tensor(sizes)
+    segment = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    score = torch.randint(-2 if negative else 0, 3, (int(sizes.sum()),), generator=generator).float() / 7
+    k = (torch.rand(len(sizes), generator=generator) * (sizes + 1)).long().clamp(max=sizes)
+    k = torch.where(sizes > 0, k.clamp(min=1), 0)
+    expected = []
+    for g, start in enumerate(offsets(sizes)[:-1].tolist()):
+        run = score[start : start + sizes[g]]
+        expected += [start + i for i in dense.top(run, int(k[g]))]
+    assert top_k(score.double(), k, offsets(sizes), segment).tolist() == expected
+    assert _top_k_by_threshold(score, k, offsets(sizes), segment).tolist() == expected
+
+
+def test_the_number_kept_is_exact():
+    sizes = torch.arange(1, 4000)
+    for ratio in (0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 0.123456789):
+        exact = [max(1, -(-Fraction(str(ratio)) * n // 1)) for n in range(1, 4000)]
+        assert kept_nodes(ratio, sizes).tolist() == exact
+    assert kept_nodes(0.6, torch.tensor([25])).item() == 15
+    assert kept_nodes(1, sizes).tolist() == [1] * len(sizes)
+    assert kept_nodes(1.0, sizes).tolist() == sizes.tolist()
+    assert kept_nodes(7, torch.tensor([3, 7, 9])).tolist() == [3, 7, 7]
+
+
+@pytest.mark.parametrize("ratio", [0, 0.0, -0.5, 1.5, -3, True])
+def test_a_wrong_ratio_is_refused(ratio):
+    with pytest.raises(SettingError, match="ratio is"):
+        TAPooling(4, ratio)
+
+
+def test_wrong_words_are_refused():
+    with pytest.raises(SettingError, match="similarity is one of bilinear"):
+        TAPooling(4, similarity="cosine")
+    with pytest.raises(SettingError, match="gate is one of straight-through"):
+        TAPooling(4, gate="relu")
+
+
+# ---- as PyG tests its own poolings ----
+
+
+def test_tap_pooling_as_pyg_tests_sag_pooling():
+    num_nodes = 4
+    edge_index = torch.tensor([[0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3], [1, 2, 3, 0, 2, 3, 0, 1, 3, 0, 1, 2]])
+    x = torch.randn(num_nodes, 16)
+    pool = TAPooling(16)
+    assert str(pool).startswith("TAPooling(16, ratio=0.5, connectivity=0.1")
+    out = pool(x, edge_index)
+    assert len(out) == 6
+    assert out[0].size() == (num_nodes // 2, 16)
+    assert out[1].size() == (2, 2)
+    assert out[2] is None
+    assert out[3].tolist() == [0, 0]
+    assert pool.weight.shape == (16, 16)
+    assert pool.projection.shape == (16,)
+    same = TopKPooling(16)(x, edge_index)
+    assert [type(a) for a in same] == [type(a) for a in out]
+
+
+def test_parameters_are_there_only_where_they_are_used():
+    assert sum(p.numel() for p in TAPooling(48).parameters()) == 48**2 + 48
+    assert list(TAPooling(48, local_voting=False, global_voting=False).parameters()) == []
+    assert TAPooling(48, similarity="dot").weight is None
+    assert TAPooling(48, similarity="concat").weight.shape == (96,)
+
+
+def test_degree_alone_ranks_without_the_votes():
+    edge_index = to_undirected(torch.tensor([[0, 0, 0, 1], [1, 2, 3, 2]]))
+    pool = TAPooling(3, 2, local_voting=False, global_voting=False)
+    assert pool(torch.randn(4, 3), edge_index)[4].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_edges_one_node_and_a_score_of_zero(gate, dtype):
+    nothing = torch.zeros(2, 0, dtype=torch.long)
+    pool = TAPooling(3, 0.5, local_voting=False, global_voting=False, gate=gate).to(dtype)
+    x = torch.randn(5, 3, dtype=dtype, requires_grad=True)
+    out, edges, _, _, perm, score = pool(x, nothing, None, torch.tensor([0, 1, 1, 1, 1]))
+    assert perm.tolist() == [0, 1, 2]
+    assert score.tolist() == [0, 0, 0]
+    assert edges.shape == (2, 0)
+    out.sum().backward()
+    assert x.grad.isfinite().all()
+    out = TAPooling(3).to(dtype)(torch.randn(1, 3, dtype=dtype), nothing)[0]
+    assert out.shape == (1, 3)
+
+
+def test_graph_numbers_may_have_gaps():
+    x = torch.randn(4, 3)
+    pool = TAPooling(3, 0.5)
+    out = pool(x, torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), None, torch.tensor([1, 1, 4, 4]))
+    assert out[3].tolist() == [1, 4]
+
+
+def test_the_straight_through_gate_reaches_weight_and_projection():
+    x, edge_index, batch = random_batch([6, 8], 2.0, 0)
+    for gate, reached in (("straight-through", True), ("none", False)):
+        pool = make(gate=gate)
+        out = pool(x, edge_index, None, batch)[0]
+        if out.requires_grad:
+            out.square().sum().backward()
+        assert all((p.grad is not None and bool(p.grad.abs().sum() > 0)) is reached for p in pool.parameters())
+
+
+def test_dropout_acts_on_what_the_votes_see_and_not_on_what_is_passed_on():
+    x, edge_index, batch = random_batch([6, 8], 2.0, 0)
+    pool = make(dropout=0.5, gate="none")
+    torch.manual_seed(1)
+    out, _, _, _, perm, score = pool(x, edge_index, None, batch)
+    assert torch.equal(out, x[perm])
+    assert not torch.equal(score, pool.eval().votes(x, edge_index, batch).score[perm])
+
+
+def test_the_gaussian_stays_finite():
+    pool = TAPooling(3, similarity="gaussian")
+    x = (torch.randn(6, 3) * 1e3).requires_grad_()
+    out, *_, score = pool(x, torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]]))
+    out.sum().backward()
+    assert score.isfinite().all()
+    assert x.grad.isfinite().all()
+
+
+def test_chunks_of_edges_change_nothing(monkeypatch):
+    from tapnet.nn import similarity
+
+    x, edge_index, batch = random_batch([9, 9, 9], 4.0, 3)
+    for kind in ("gaussian", "concat"):
+        pool = make(similarity=kind)
+        whole = pool.votes(x, edge_index, batch).local
+        monkeypatch.setattr(similarity, "EDGES_AT_ONCE", 7)
+        torch.testing.assert_close(pool.votes(x, edge_index, batch).local, whole)
+        monkeypatch.undo()
+
+
+def test_autocast_scores_in_full_precision():
+    x, edge_index, batch = random_batch([6, 8], 2.0, 0)
+    x = x.float()
+    pool = make().float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, *_, score = pool(x.bfloat16(), edge_index, None, batch)
+        out.float().sum().backward()
+    assert out.dtype == torch.bfloat16
+    assert score.dtype == torch.float32
+    assert torch.equal(pool(x.bfloat16().float(), edge_index, None, batch)[5], score)
+
+
+def test_torch_compile_gives_the_same_result():
+    x, edge_index, batch = random_batch([6, 8], 2.0, 0)
+    pool = make()
+    compiled = torch.compile(pool, backend="aot_eager")
+    for ours, theirs in zip(pool(x, edge_index, None, batch), compiled(x, edge_index, None, batch), strict=True):
+        assert ours is theirs is None or torch.equal(ours, theirs)
+    compiled(x, edge_index, None, batch)[0].sum().backward()
+    assert pool.weight.grad is not None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_gives_the_same_result():
+    x, edge_index, batch = random_batch([6, 8, 5], 2.0, 0)
+    pool = make()
+    on_cpu = pool(x, edge_index, None, batch)
+    on_gpu = copy.deepcopy(pool).cuda()(x.cuda(), edge_index.cuda(), None, batch.cuda())
+    assert torch.equal(on_cpu[4], on_gpu[4].cpu())
+    torch.testing.assert_close(on_cpu[0], on_gpu[0].cpu())
+
+
+def test_thousands_of_graphs_at_once():
+    x, edge_index, batch = random_batch([3] * 4000, 2.0, 0)
+    assert make(ratio=2)(x, edge_index, None, batch)[3].bincount().tolist() == [2] * 4000
+
+
+def test_unpool_puts_rows_back():
+    x = torch.randn(2, 3, requires_grad=True)
+    back = unpool(x, torch.tensor([1, 3]), 5)
+    assert torch.equal(back[[1, 3]], x)
+    assert back[[0, 2, 4]].abs().sum() == 0
+    back.sum().backward()
+    assert torch.equal(x.grad, torch.ones(2, 3))
+
+
+@given(batches, st.sampled_from(SIMILARITIES), st.sampled_from(["sigmoid", "softmax"]), st.sampled_from([1, 20, 10**6]))
+@settings(max_examples=50)
+def test_the_link_loss_equals_the_dense_formula(graphs, similarity, reading, pairs):
+    from tapnet import link_prediction_loss
+    from tapnet.nn import link
+
+    x, edge_index, batch = graphs
+    pool = make(similarity=similarity)
+    before, link.PAIRS_AT_ONCE = link.PAIRS_AT_ONCE, pairs
+    try:
+        x1, x2 = (x / 3).requires_grad_(), (x / 3).requires_grad_()  # where no probability is 0 or 1 to rounding
+        ours = link_prediction_loss(x1, edge_index, batch, weight=pool.weight, similarity=similarity, reading=reading)
+        ours.backward()
+    finally:
+        link.PAIRS_AT_ONCE = before
+    gradient = None if pool.weight is None else pool.weight.grad.clone()
+    pool.zero_grad()
+    theirs = torch.stack([dense.link_loss(pool, h, a, reading) for _, h, a in graphs_of(x2, edge_index, batch)]).mean()
+    theirs.backward()
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(x1.grad, x2.grad, rtol=1e-5, atol=1e-8)
+    if gradient is not None:
+        torch.testing.assert_close(gradient, pool.weight.grad, rtol=1e-5, atol=1e-8)
+
+
+def test_link_loss_of_two_nodes_by_hand():
+    from tapnet import link_prediction_loss
+
+    x = torch.tensor([[0.0], [0.0]])
+    loss = link_prediction_loss(x, torch.tensor([[0, 1], [1, 0]]))
+    torch.testing.assert_close(loss, torch.log(torch.tensor(2.0)))
+    with pytest.raises(SettingError, match="'sigmoid' or 'softmax'"):
+        link_prediction_loss(x, torch.tensor([[0, 1], [1, 0]]), reading="tanh")
