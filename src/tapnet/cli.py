@@ -92,7 +92,7 @@ def datasets(
 
 
 def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool) -> dict[str, Any]:
-    from tapnet.data.catalog import Statistics, category_names, class_names, find_entry
+    from tapnet.data.catalog import Statistics, find_entry
     from tapnet.data.load import load_dataset
 
     try:
@@ -112,8 +112,10 @@ def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool)
         "classes": statistics.classes,
         "features": dataset.features,
         "num_features": dataset.num_features,
-        "class_values": dict(zip(map(str, dataset.classes), class_names(dataset), strict=True)),
-        "category_values": dict(zip(map(str, dataset.categories or ()), category_names(dataset), strict=True)),
+        "class_values": dict(
+            zip(map(str, dataset.classes), dataset.class_names or map(str, dataset.classes), strict=True)
+        ),
+        "category_values": dict(zip(map(str, dataset.categories or ()), dataset.category_names, strict=True)),
         "differs_from_paper": None if entry is None else statistics.differences(entry),
         "checksum": dataset.checksum,
     }
@@ -180,17 +182,17 @@ def train(
     wanted = check_features(features)
     spec.make_settings(dataset, given := {k: v for k, v in chosen.items() if v is not None})
     training = TrainingSettings(epochs, batch_size, lr, weight_decay)
-    protocols.check(protocol, folds)
+    rules = protocols.check(protocol, folds)
     chosen_folds = _fold_numbers(only_folds, folds)
     data = load_dataset(dataset, data_dir, features=wanted)
-    protocols.split(data.y, protocol, folds, 0)
+    protocols.split(data.y, rules, folds, 0)
     trials = [
         Trial(
             dataset=data.name,
             data=data.checksum,
             model=model,
             settings=spec.make_settings(data.name, given),
-            protocol=protocol,
+            protocol=rules,
             fold=fold,
             folds=folds,
             training=training,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO, BinaryIO, Protocol, cast
 
 CHUNK_BYTES = 1 << 18
+LONG_BYTES = 1 << 25  # reading this much takes about a second
 
 
 class _Readable(Protocol):
@@ -17,7 +19,7 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def copy_with_progress(source: _Readable, target: BinaryIO, total: int | None, title: str) -> int:
+def copy_with_progress(source: _Readable, target: IO[bytes], total: int | None, title: str) -> int:
     """Copies all of source to target and returns the number of bytes."""
     if not on_terminal():
         return _copy(source, target, lambda _: None)
@@ -30,7 +32,7 @@ def copy_with_progress(source: _Readable, target: BinaryIO, total: int | None, t
         return _copy(source, target, lambda n: progress.advance(task, n))
 
 
-def _copy(source: _Readable, target: BinaryIO, advance: Callable[[int], None]) -> int:
+def _copy(source: _Readable, target: IO[bytes], advance: Callable[[int], None]) -> int:
     copied = 0
     while chunk := source.read(CHUNK_BYTES):
         target.write(chunk)
@@ -39,12 +41,16 @@ def _copy(source: _Readable, target: BinaryIO, advance: Callable[[int], None]) -
     return copied
 
 
-def read_with_progress(source: IO[bytes], total: int, title: str) -> IO[bytes]:
+@contextmanager
+def reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[bytes]]:
     """The same stream, with a bar that follows what is read of it, where it is long enough to wait for."""
-    if total < 1 << 25 or not on_terminal():
-        return source
+    if total < LONG_BYTES or not on_terminal():
+        with source:
+            yield source
+        return
     from rich.console import Console
     from rich.progress import wrap_file
 
-    wrapped = wrap_file(cast(BinaryIO, source), total, description=title, console=Console(stderr=True), transient=True)
-    return wrapped.__enter__()  # ends with the stream: closing it is closing this
+    console = Console(stderr=True)
+    with wrap_file(cast(BinaryIO, source), total, description=title, console=console, transient=True) as wrapped:
+        yield wrapped

@@ -114,8 +114,38 @@ def test_pyg_one_hot_rows_become_categories_and_floats_stay_floats():
     assert (dataset.x.tolist(), dataset.categories) == ([1, 0, 1, 0], (0, 2))
     floats = Data(x=torch.randn(2, 3), edge_index=edge_index, y=torch.tensor([1]))
     assert GraphDataset.from_pyg([floats], features="attributes").x.shape == (2, 3)
-    with pytest.raises(DataError, match="graph 0 has no class"):
-        GraphDataset.from_pyg([Data(x=floats.x, edge_index=edge_index)])
+    assert GraphDataset.from_pyg([floats]).features == "attributes"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"y": None}, "graph 1: y is its class"),
+        ({"y": torch.tensor([0.5])}, "graph 1: y is its class"),
+        ({"y": torch.tensor([0, 1])}, "graph 1: y is its class"),
+        ({"edge_index": None}, "graph 1 has no edge_index"),
+        ({"edge_index": torch.tensor([[0, 2], [2, 0]])}, "graph 1: edge_index names node 2; its nodes are 0 to 1"),
+        ({"x": None}, "graph 1 has no x, but others have"),
+        ({"x": torch.randn(2, 4)}, "x does not have the same width"),
+        ({"x": torch.tensor([[0.0] * 3, [torch.nan] * 3])}, "NaN or infinite among the node attributes"),
+        ({"edge_attr": torch.randn(3, 1)}, "graph 0 has no edge_attr, but others have"),
+    ],
+)
+def test_pyg_graphs_that_are_wrong_are_named(changes, reason):
+    good = {"x": torch.randn(2, 3), "edge_index": torch.tensor([[0, 1], [1, 0]]), "y": torch.tensor([1])}
+    with pytest.raises(DataError, match=reason):
+        GraphDataset.from_pyg([Data(**good, num_nodes=2), Data(**{**good, **changes}, num_nodes=2)])
+
+
+def test_graphs_are_chosen_by_numbers_booleans_and_slices():
+    dataset = small([(0, 1), (4, 5)], (4, 3, 2), y=[1, 0, 1])
+    assert dataset.subset(dataset.y == 1).nodes_per_graph.tolist() == [4, 2]
+    assert dataset[1:].nodes_per_graph.tolist() == [3, 2]
+    assert dataset[[2, 0]].nodes_per_graph.tolist() == [2, 4]
+    assert dataset[-1].num_nodes == 2
+    for wrong in ([0.9], [True], ["a"]):
+        with pytest.raises(IndexError, match="whole numbers or by 3 booleans"):
+            dataset.batch(wrong)
 
 
 def test_networkx_graphs_with_names_strings_and_direction():
@@ -127,6 +157,12 @@ def test_networkx_graphs_with_names_strings_and_direction():
     assert dataset.num_edges == 12
     with pytest.raises(DataError, match="graph 0 has no class"):
         GraphDataset.from_networkx([graph])
+    with pytest.raises(DataError, match="2 classes for 1 graphs"):
+        GraphDataset.from_networkx([graph], [0, 1])
+    assert GraphDataset.from_networkx([graph, graph], torch.tensor([0, 0])).num_classes == 1
+    nx.set_node_attributes(graph, {"a": [1], "b": [1, 2], "c": [1]}, "attributes")
+    with pytest.raises(DataError, match="'attributes' is not the same number of numbers"):
+        GraphDataset.from_networkx([graph], [0])
 
 
 def test_values_of_mixed_kinds_get_an_order_too():

@@ -1,5 +1,7 @@
 """Files read and checked: what is written comes back, and what is wrong is named by file, line and reason."""
 
+import contextlib
+import os
 import zipfile
 from pathlib import Path
 
@@ -108,6 +110,8 @@ def test_windows_line_ends_and_blank_lines_are_no_mistake(tmp_path):
         ("A", "1, 2\n2\n", r"SMALL_A.txt:2: 1 values where 2 belong"),
         ("A", "1, 2, 3\n2, 1, 3\n", r"SMALL_A.txt:1: 3 values where 2 belong"),
         ("A", "1, 99999999999999999999\n", r"SMALL_A.txt:1: 99999999999999999999 is too large"),
+        ("A", "1, 2\n   \n2, 1\n", r"SMALL_A.txt:2: 1 values where 2 belong"),
+        ("A", "1, 2\n2, 1_0\n", r"SMALL_A.txt:2: '1_0' where a whole number belongs"),
         ("A", "", r"SMALL_A.txt: the file is empty"),
         ("A", "\n\n", r"SMALL_A.txt: the file is empty"),
         ("A", None, r"SMALL_A.txt: this file is missing"),
@@ -137,6 +141,8 @@ def test_what_is_wrong_in_a_tu_file_is_named(tmp_path, part, text, reason):
         ("", "the file is empty"),
         ("2 2\n", "SMALL.txt:1: 2 values where the number of graphs belongs"),
         ("x\n", "SMALL.txt:1: 'x' where a number belongs"),
+        ("1\n2 0\n0 1 1\n0 1 0_0\n", "SMALL.txt:4: '0_0' where a number belongs"),
+        ("1\n2 0\n0 1 1 1e39\n0 1 0 1\n", "SMALL.txt:3: NaN or infinite"),
         ("1\n2 0\n0 1 1\n0 1 zero\n", "SMALL.txt:4: 'zero' where a number belongs"),
         ("1\n2 0\n0 1 1\n0 1 0.5\n", "SMALL.txt:4: 0.5 where a whole number belongs"),
         ("1\n2 0\n0 1 1\n0 1 2\n", "SMALL.txt:4: neighbour 2, but the graph's nodes are 0 to 1"),
@@ -165,7 +171,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     (folder / "SMALL_A.txt").write_bytes(b"1, 2\n\xff\xfe, 1\n")
     (tmp_path / "SMALL.txt").write_bytes(b"\xff\xfe1\n")
     for path in (folder, tmp_path / "SMALL.txt"):
-        with pytest.raises(DataError, match="cannot be read"):
+        with pytest.raises(DataError, match=r"txt:(1|2): not plain text"):
             formats.read(path)
 
 
@@ -178,13 +184,21 @@ def test_a_truncated_archive_is_refused_wherever_it_ends(tmp_path):
             formats.read(cut)
 
 
-def test_a_damaged_archive_is_refused(tmp_path):
-    file = archive(write(tmp_path), tmp_path / "SMALL.zip")
-    damaged = bytearray(file.read_bytes())
-    damaged[60:64] = b"\0\0\0\0"
-    file.write_bytes(damaged)
-    with pytest.raises(DataError, match="SMALL_A.txt: cannot be read to its end"):
-        formats.read(file)
+def test_a_damaged_archive_is_refused_or_read_rightly_whatever_byte_it_is(tmp_path):
+    folder = write(tmp_path)
+    good = archive(folder, tmp_path / "SMALL.zip").read_bytes()
+    right, file, refused = formats.read(folder), tmp_path / "BAD.zip", 0
+    for position in range(len(good)):
+        damaged = bytearray(good)
+        damaged[position] ^= 255
+        file.write_bytes(damaged)
+        try:
+            read = formats.read(file)  # a byte that does not matter, such as a date's or an optional file's name
+            assert torch.equal(read.neighbor, right.neighbor)
+            assert torch.equal(read.y, right.y)
+        except DataError:
+            refused += 1
+    assert refused > len(good) / 2
 
 
 @pytest.mark.parametrize("entry", ["../outside.txt", "/etc/outside.txt", "SMALL/../../x", "..\\x", "C:/x"])
@@ -210,6 +224,40 @@ def test_a_folder_without_graphs_says_what_belongs_there(tmp_path):
     (tmp_path / "X_A.txt").write_text("1, 2\n")
     with pytest.raises(DataError, match="X_graph_indicator.txt is missing"):
         formats.read(tmp_path)
+
+
+def test_of_several_data_sets_the_one_with_the_folders_name_is_meant(tmp_path):
+    write(tmp_path)
+    (tmp_path / "LICENSE.txt").write_text("free")
+    (tmp_path / "SMALL" / "._SMALL_graph_indicator.txt").write_text("")
+    assert formats.read(tmp_path).name == "SMALL"
+    write(tmp_path / "x").rename(tmp_path / "OTHER")
+    for file in (tmp_path / "OTHER").iterdir():
+        file.rename(file.with_name(file.name.replace("SMALL", "OTHER")))
+    with pytest.raises(DataError, match=r"several data sets \(OTHER, SMALL\)"):
+        formats.read(tmp_path)
+    assert formats.read(tmp_path / "OTHER").name == "OTHER"
+
+
+def test_reading_shows_a_bar_on_a_terminal_and_takes_it_away(tmp_path):
+    """Under a pseudo-terminal, with a file long enough for a bar: the cursor that was hidden comes back."""
+    import pty
+    import subprocess
+    import sys
+
+    folder = write(tmp_path)
+    code = "import sys; from pathlib import Path; from tapnet import progress; progress.LONG_BYTES = 1\n"
+    code += "from tapnet.data import formats; formats.read(Path(sys.argv[1]))"
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", code, str(folder)], stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other side has closed
+            while chunk := os.read(ours, 4096):
+                shown += chunk
+    assert process.returncode == 0
+    assert b"SMALL_A.txt" in shown
+    assert shown.count(b"\x1b[?25l") == shown.count(b"\x1b[?25h") > 0
 
 
 def test_reading_equals_pyg_on_cuneiform_with_all_its_parts(tmp_path):

@@ -8,13 +8,15 @@ import zipfile
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pytest
 from test_formats import GOOD_TEXT, archive, write
 
 from tapnet import load_dataset
 from tapnet.data import cache, formats
-from tapnet.data.catalog import CATALOG, Statistics, category_names, class_names, find_entry
-from tapnet.errors import DataError, DatasetNotFoundError, DownloadError
+from tapnet.data.assemble import assemble
+from tapnet.data.catalog import CATALOG, Statistics, find_entry
+from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError, TapnetError
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +55,7 @@ def test_a_name_is_found_in_the_data_folder(tmp_path, monkeypatch, layout, how):
 
 def test_mutag_is_there_on_every_machine():
     dataset = load_dataset("mutag")
-    assert (dataset.name, dataset.source, len(dataset)) == ("MUTAG", "GraKeL", 188)
+    assert (dataset.name, dataset.place, len(dataset)) == ("MUTAG", "GraKeL", 188)
 
 
 def test_the_data_folder_comes_before_grakel(tmp_path):
@@ -62,6 +64,36 @@ def test_the_data_folder_comes_before_grakel(tmp_path):
     for file in folder.iterdir():
         shutil.copy(file, tmp_path / "MUTAG" / file.name.replace("SMALL", "MUTAG"))
     assert len(load_dataset("MUTAG", tmp_path)) == 2
+
+
+def test_a_bare_name_is_not_a_folder_that_happens_to_be_here(tmp_path, monkeypatch):
+    (tmp_path / "MUTAG").mkdir()
+    (tmp_path / "MUTAG" / "log.txt").write_text("epoch 1\n")
+    write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("MUTAG").place == "GraKeL"
+    assert load_dataset("SMALL").place == "path"
+
+
+@pytest.mark.parametrize("name", ["", "x" * 300])
+def test_impossible_names_are_no_traceback(name):
+    with pytest.raises(TapnetError):
+        load_dataset(name, download=False)
+
+
+def test_a_data_folder_that_is_none_is_said(tmp_path, monkeypatch):
+    with pytest.raises(SettingError, match="data-dir: .* is not a folder"):
+        load_dataset("MUTAG", tmp_path / "nothing")
+    monkeypatch.setenv("TAPNET_DATA", str(tmp_path / "nothing"))
+    with pytest.raises(SettingError, match="TAPNET_DATA: .* is not a folder"):
+        load_dataset("MUTAG")
+
+
+def test_own_data_under_a_known_name_keep_what_they_have(tmp_path):
+    folder = write(tmp_path, node_labels=None).rename(tmp_path / "PTC")
+    for file in folder.iterdir():
+        file.rename(folder / file.name.replace("SMALL", "PTC"))
+    assert load_dataset(folder).features == "degrees"
 
 
 def test_what_is_nowhere_is_said_with_the_places_looked_at(tmp_path):
@@ -77,7 +109,7 @@ def test_what_is_nowhere_is_said_with_the_places_looked_at(tmp_path):
 def test_the_second_load_does_not_parse(tmp_path, monkeypatch):
     folder = write(tmp_path)
     first = load_dataset(folder)
-    monkeypatch.setattr(formats, "read", lambda *_, **__: pytest.fail("parsed again"))
+    monkeypatch.setattr(formats, "read_layout", lambda *_, **__: pytest.fail("parsed again"))
     second = load_dataset(folder)
     assert second.checksum == first.checksum
     assert second.categories == first.categories
@@ -123,7 +155,7 @@ def test_features_can_be_chosen_and_are_not_cached(tmp_path):
     assert load_dataset(folder, features="attributes").x.shape == (6, 2)
     assert load_dataset(folder, features="degrees").categories == (0, 1, 2)
     assert load_dataset(folder).features == "labels"
-    assert cache.load(folder).features == "labels"
+    assert cache.load(formats.layout_of(folder)).features == "labels"
 
 
 # ---- the download ----
@@ -157,6 +189,12 @@ def server(tmp_path, monkeypatch):
         tcp.shutdown()
 
 
+def write_like(entry, file: Path) -> None:
+    """A text with as many graphs and classes as the paper's set has, each graph a single edge."""
+    graphs = [f"2 {g % entry.classes}\n0 1 1\n1 1 0\n" for g in range(entry.graphs)]
+    file.write_text(f"{entry.graphs}\n" + "".join(graphs))
+
+
 def downloads(tmp_path: Path) -> list[str]:
     folder = tmp_path / "cache" / "downloads"
     return sorted(p.name for p in folder.iterdir()) if folder.exists() else []
@@ -165,18 +203,20 @@ def downloads(tmp_path: Path) -> list[str]:
 def test_a_download_that_arrives_is_used_and_kept(tmp_path, server):
     served, _ = server
     archive(write(tmp_path / "made"), served / "SMALL.zip")
-    (served / "PTC.txt").write_text(GOOD_TEXT)
-    assert load_dataset("SMALL").source == "download"
+    write_like(CATALOG["PTC"], served / "PTC.txt")
+    assert load_dataset("SMALL").place == "download"
     assert load_dataset("PTC").name == "PTC"
     shutil.rmtree(served)
-    assert load_dataset("SMALL").source == "cache"
+    assert load_dataset("SMALL").place == "cache"
     assert downloads(tmp_path) == ["PTC.txt", "SMALL.zip"]
 
 
 def test_the_collections_own_name_is_asked_for(tmp_path, server):
     served, _ = server
-    packed = archive(write(tmp_path / "made"), served / "REDDIT-MULTI-5K.zip")
-    assert packed.exists()
+    text = tmp_path / "REDDIT-MULTI-5K.txt"
+    write_like(CATALOG["REDDIT-MULTI5K"], text)
+    with zipfile.ZipFile(served / "REDDIT-MULTI-5K.zip", "w") as out:
+        out.write(text, text.name)
     assert load_dataset("REDDIT-MULTI5K").name == "REDDIT-MULTI5K"
 
 
@@ -197,7 +237,9 @@ def test_a_download_of_something_else_leaves_nothing(tmp_path, server):
     (served / "PTC.txt").write_text("<html>sign in first</html>")
     with zipfile.ZipFile(served / "OTHER.zip", "w") as out:
         out.writestr("OTHER/readme.md", "no graphs here")
-    for name in ("SMALL", "PTC", "OTHER"):
+    archive(write(tmp_path / "made"), served / "DD.zip")
+    archive(write(tmp_path / "made"), served / "UNKNOWN.zip")
+    for name in ("SMALL", "PTC", "OTHER", "DD", "UNKNOWN"):
         with pytest.raises(DownloadError, match=r"what arrived is not the data set \(.*" + name):
             load_dataset(name)
     assert downloads(tmp_path) == []
@@ -234,9 +276,10 @@ def test_a_mean_may_be_rounded_or_cut():
 
 def test_mutag_from_grakel_has_element_names():
     dataset = load_dataset("MUTAG")
-    assert category_names(dataset) == ("C", "N", "O", "F", "I", "Cl", "Br")
-    assert class_names(dataset) == ("not mutagenic", "mutagenic")
-    assert category_names(dataset.subset([0])) == tuple(map(str, range(7)))
+    assert dataset.category_names == ("C", "N", "O", "F", "I", "Cl", "Br")
+    assert dataset.class_names == ("not mutagenic", "mutagenic")
+    assert dataset.subset([0]).category_names == dataset.category_names
+    assert load_dataset("MUTAG", features="degrees").category_names == ("1", "2", "3", "4")
 
 
 # graphs, mean nodes, mean edges, classes, features: as counted when the archives were packed
@@ -265,21 +308,45 @@ def test_the_real_archives_have_the_known_numbers(real_data, name):
 
 def test_both_copies_of_mutag_are_the_same_molecules(real_data):
     ours, theirs = load_dataset("MUTAG"), load_dataset("MUTAG", real_data)
-    assert ours.source != theirs.source
-    assert sorted(category_names(ours)) == sorted(category_names(theirs))
-    assert sorted(signatures(ours)) == sorted(signatures(theirs))
+    assert ours.place != theirs.place
+    assert sorted(ours.category_names) == sorted(theirs.category_names)
+    unmatched = molecules(theirs)
+    for mine in molecules(ours):
+        twin = next(
+            m for m in unmatched if m[:2] == mine[:2] and nx.is_isomorphic(m[2], mine[2], node_match=dict.__eq__)
+        )
+        unmatched.remove(twin)
+    assert unmatched == []
 
 
-def signatures(dataset) -> list[tuple[str, str]]:
-    """Per graph its class and a hash that isomorphic graphs with the same elements share."""
-    elements, classes = category_names(dataset), class_names(dataset)
+def molecules(dataset) -> list[tuple[str, str, nx.Graph]]:
+    """Per graph its class, a hash that isomorphic graphs share, and the graph with elements on its nodes."""
     found = []
     for i in range(len(dataset)):
-        data, graph = dataset[i], dataset.to_networkx(i)
-        nx.set_node_attributes(graph, {n: elements[c] for n, c in enumerate(data.x.tolist())}, "element")
-        digest = nx.weisfeiler_lehman_graph_hash(graph, node_attr="element", iterations=6)
-        found.append((classes[int(data.y)], digest))
+        data, graph = dataset[i], nx.Graph()
+        graph.add_nodes_from((n, {"element": dataset.category_names[c]}) for n, c in enumerate(data.x.tolist()))
+        graph.add_edges_from(data.edge_index.T.tolist())
+        digest = nx.weisfeiler_lehman_graph_hash(graph, node_attr="element", iterations=4)
+        found.append((dataset.class_names[int(data.y)], digest, graph))
     return found
+
+
+def test_graphs_of_the_size_of_reddit_multi12k(tmp_path):
+    """The two sets that are not at hand have 11,929 graphs of 391 nodes: sizes as in the paper, trees as graphs."""
+    entry = CATALOG["REDDIT-MULTI12K"]
+    rng = np.random.default_rng(0)
+    sizes = rng.geometric(1 / entry.mean_nodes, entry.graphs)
+    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    within = np.arange(sizes.sum()) - start
+    parent = start + (rng.random(len(within)) * within).astype(np.int64)
+    edges = np.stack([np.flatnonzero(within), parent[within > 0]])
+    dataset = assemble(name="BIG", nodes_per_graph=sizes, edge_index=edges, y=rng.integers(0, 11, entry.graphs))
+    assert dataset.num_edges == 2 * (len(within) - entry.graphs)
+    formats.write_tu(dataset, tmp_path / "BIG")
+    back = load_dataset(tmp_path / "BIG")
+    assert back.checksum == dataset.checksum
+    assert load_dataset(tmp_path / "BIG").checksum == dataset.checksum  # from the parsed copy
+    assert back.batch(range(64)).num_nodes == int(sizes[:64].sum())
 
 
 def test_loading_shows_no_progress_where_nobody_watches(tmp_path, capsys):

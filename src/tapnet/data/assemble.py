@@ -37,6 +37,18 @@ def assemble(
         raise DataError(f"{name} has no graphs")
     if nodes_per_graph.min() < 1:
         raise DataError(f"{name}: graph {int(nodes_per_graph.argmin())} has no nodes")
+    for what, rows, wanted in (
+        ("classes", y, len(nodes_per_graph)),
+        ("node labels", node_labels, nodes_per_graph.sum()),
+        ("rows of node attributes", node_attributes, nodes_per_graph.sum()),
+        ("edge labels", edge_labels, edge_index.shape[1]),
+        ("rows of edge attributes", edge_attributes, edge_index.shape[1]),
+    ):
+        if rows is not None and len(rows) != wanted:
+            raise DataError(f"{name}: {len(rows)} {what} where {wanted} belong")
+    for what, matrix in (("node", node_attributes), ("edge", edge_attributes)):
+        if matrix is not None and not np.isfinite(matrix).all():
+            raise DataError(f"{name}: NaN or infinite among the {what} attributes")
     values = values or {}
     node_ptr = np.concatenate([[0], np.cumsum(nodes_per_graph)])
     row, col, edge = clean_edges(edge_index, int(node_ptr[-1]))
@@ -150,4 +162,6 @@ def _float_rows(matrix: NDArray[np.float32] | None, rows: IntArray | None) -> Te
     if matrix is None:
         return None
     chosen = matrix if rows is None else matrix[rows]
+    if chosen.ndim == 1:
+        chosen = chosen[:, None]
     return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from dataclasses import fields
 from pathlib import Path
@@ -17,20 +15,22 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.formats import Layout
 from tapnet.data.sources import cache_dir
+from tapnet.files import replacing
 
-LAYOUT = 1  # to be raised when what is stored, or how files are parsed, changes
+LAYOUT = 2  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS]
 
 
-def load(source: Path) -> GraphDataset | None:
+def load(layout: Layout) -> GraphDataset | None:
     """The parsed copy of these files, if there is one and the files have not changed since."""
     try:
-        with np.load(_place(source), allow_pickle=False) as stored:
+        with np.load(_place(layout), allow_pickle=False) as stored:
             words = json.loads(stored["words"].tobytes())
-            if words.pop("signature") != _signature(source):
+            if words.pop("signature") != signature(layout):
                 return None
             arrays: dict[str, Any] = {key: torch.from_numpy(stored[key]) for key in _ARRAYS if key in stored}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
@@ -38,40 +38,28 @@ def load(source: Path) -> GraphDataset | None:
     return GraphDataset(**arrays, **{key: _tuples(value) for key, value in words.items()})
 
 
-def save(source: Path, dataset: GraphDataset) -> None:
-    """To a temporary name, then renamed. A cache that cannot be written is no reason to fail."""
-    words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": _signature(source)}
+def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
+    """``signed`` is the files' signature from before they were read. Not being able to write is no failure."""
+    words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
     arrays: dict[str, Any] = {key: getattr(dataset, key).numpy() for key in _ARRAYS if _is_tensor(dataset, key)}
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
-    place = _place(source)
-    with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=".partial-")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                np.savez(out, **arrays)
-            Path(temporary).replace(place)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+    with contextlib.suppress(OSError), replacing(_place(layout)) as out:
+        np.savez(out, **arrays)
 
 
 def _is_tensor(dataset: GraphDataset, key: str) -> bool:
     return isinstance(getattr(dataset, key), Tensor)
 
 
-def _place(source: Path) -> Path:
-    digest = hashlib.blake2b(str(source.resolve()).encode(), digest_size=8).hexdigest()
-    return cache_dir() / "parsed" / f"{source.stem}-{digest}.npz"
+def _place(layout: Layout) -> Path:
+    name = hashlib.blake2b(f"{layout.root.resolve()} {layout.prefix}".encode(), digest_size=8).hexdigest()
+    return cache_dir() / "parsed" / f"{layout.prefix}-{name}.npz"
 
 
-def _signature(source: Path) -> list[Any]:
+def signature(layout: Layout) -> list[Any]:
     """Changes whenever a file of the data set is written."""
-    files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
-    stats = [(file, file.stat()) for file in files]
-    return [
-        LAYOUT,
-        *([str(file.relative_to(source)), stat.st_size, stat.st_mtime_ns] for file, stat in stats),
-    ]
+    stats = [(file, file.stat()) for file in layout.files()]
+    return [LAYOUT, *([file.name, stat.st_size, stat.st_mtime_ns] for file, stat in stats)]
 
 
 def _tuples(value: Any) -> Any:

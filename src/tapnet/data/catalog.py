@@ -85,19 +85,16 @@ def find_entry(name: str) -> CatalogEntry | None:
     return next((e for e in CATALOG.values() if wanted in e.names), None)
 
 
-def category_names(dataset: GraphDataset) -> tuple[str, ...]:
-    """What each category of ``x`` means: an element where the catalogue knows it, else its original value."""
-    entry = find_entry(dataset.name)
-    values = dataset.categories or ()
-    counts = dataset.x.bincount(minlength=len(values)).tolist() if dataset.features == "labels" else []
-    return _names_by_count(counts, entry.label_counts if entry else {}) or tuple(str(v) for v in values)
+def label_names(dataset: GraphDataset, entry: CatalogEntry) -> tuple[str, ...] | None:
+    """What each node label means in this copy of the set; None where that is not known."""
+    if dataset.node_labels is None:
+        return None
+    return _names_by_count(dataset.node_labels.bincount().tolist(), entry.label_counts)
 
 
-def class_names(dataset: GraphDataset) -> tuple[str, ...]:
-    """What each class means, where the catalogue knows it, else its original value."""
-    entry = find_entry(dataset.name)
-    counts = dataset.y.bincount(minlength=dataset.num_classes).tolist()
-    return _names_by_count(counts, entry.class_counts if entry else {}) or tuple(map(str, dataset.classes))
+def class_names(dataset: GraphDataset, entry: CatalogEntry) -> tuple[str, ...] | None:
+    """What each class means in this copy of the set; None where that is not known."""
+    return _names_by_count(dataset.y.bincount().tolist(), entry.class_counts)
 
 
 def _names_by_count(counts: list[int], named: Mapping[str, int]) -> tuple[str, ...] | None:

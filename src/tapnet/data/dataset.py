@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Features = Literal["labels", "degrees", "attributes"]
+Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or one boolean a graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,8 @@ class GraphDataset:
     # [N] bool: the nodes that the files join to themselves. Such an edge is no edge here, but it counts in the
     # degree that is a node's feature, as it did for the paper and its predecessors (COLLAB has 2,837 of them).
     self_loop: Tensor | None = None
+    label_names: tuple[str, ...] | None = None  # what each node label means (elements), where that is known
+    class_names: tuple[str, ...] | None = None  # what each class means, where that is known
     source: str = ""  # the files it was read from
     place: str = ""  # in what kind of place they were found
 
@@ -89,6 +92,13 @@ class GraphDataset:
     def degree(self) -> Tensor:  # [N]
         return self.edge_ptr.diff()
 
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """What each category of x means: its name where that is known, else its original value."""
+        if self.features == "labels" and self.label_names is not None:
+            return self.label_names
+        return tuple(map(str, self.categories or ()))
+
     def __repr__(self) -> str:
         return (
             f"GraphDataset({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, "
@@ -106,7 +116,7 @@ class GraphDataset:
 
     # ---- graphs out of it ----
 
-    def batch(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> GraphBatch:
+    def batch(self, indices: Indices) -> GraphBatch:
         """The disjoint union of the graphs with these numbers, in this order, cut out by index arithmetic."""
         graphs = self._graph_numbers(indices)
         sizes = self.nodes_per_graph.index_select(0, graphs)
@@ -125,7 +135,7 @@ class GraphDataset:
             neighbor=self.neighbor.index_select(0, edges).add_(shift),
         )
 
-    def subset(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> GraphDataset:
+    def subset(self, indices: Indices) -> GraphDataset:
         """The data set of these graphs alone; classes and categories keep their numbers."""
         graphs = self._graph_numbers(indices)
         sizes = self.nodes_per_graph[graphs]
@@ -149,8 +159,13 @@ class GraphDataset:
             self_loop=pick(self.self_loop, nodes),
         )
 
-    def _graph_numbers(self, indices: Sequence[int] | NDArray[np.int64] | Tensor) -> Tensor:
-        graphs = torch.as_tensor(np.asarray(indices), dtype=torch.int64).reshape(-1)
+    def _graph_numbers(self, indices: Indices) -> Tensor:
+        numbers = np.asarray(indices)
+        if numbers.dtype == bool and numbers.shape == (len(self),):
+            numbers = np.flatnonzero(numbers)
+        if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
+            raise IndexError(f"graphs are chosen by whole numbers or by {len(self)} booleans")
+        graphs = torch.from_numpy(numbers.astype(np.int64).reshape(-1))
         if len(graphs) and not (-len(self) <= int(graphs.min()) and int(graphs.max()) < len(self)):
             raise IndexError(f"{self.name} has graphs 0 to {len(self) - 1}")
         return torch.where(graphs < 0, graphs + len(self), graphs)
@@ -173,11 +188,20 @@ class GraphDataset:
 
     # ---- PyG ----
 
-    def __getitem__(self, index: int) -> Data:
-        """Graph ``index`` as a PyG ``Data``, with ``node_labels`` … ``edge_attributes`` where the set has them."""
+    @overload
+    def __getitem__(self, index: int) -> Data: ...
+    @overload
+    def __getitem__(self, index: slice | Indices) -> GraphDataset: ...
+    def __getitem__(self, index: int | slice | Indices) -> Data | GraphDataset:
+        """A number gives that graph as a PyG ``Data``, with ``node_labels`` … ``edge_attributes`` where the set
+        has them; a slice or several numbers give the data set of those graphs."""
         from torch_geometric.data import Data
 
-        graph = int(self._graph_numbers([index]))
+        if isinstance(index, slice):
+            return self.subset(range(*index.indices(len(self))))
+        if np.ndim(index) > 0:
+            return self.subset(index)  # type: ignore[arg-type]
+        graph = int(self._graph_numbers(np.asarray([index])))
         nodes = slice(int(self.node_ptr[graph]), int(self.node_ptr[graph + 1]))
         edges = slice(int(self.edge_ptr[nodes.start]), int(self.edge_ptr[nodes.stop]))
         size = nodes.stop - nodes.start
@@ -216,9 +240,15 @@ class GraphDataset:
         """
         from tapnet.data.assemble import assemble
 
+        for i, g in enumerate(graphs):
+            if g.edge_index is None or g.num_nodes is None:
+                raise DataError(f"graph {i} has no edge_index, or its number of nodes is not known")
+            if g.y is None or g.y.numel() != 1 or g.y != g.y.long():
+                raise DataError(f"graph {i}: y is its class, one whole number, not {g.y}")
         sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
-        start = np.cumsum(sizes) - sizes
-        edges = [np.asarray(g.edge_index) + first for g, first in zip(graphs, start, strict=True)]
+        edges = [np.asarray(g.edge_index) for g in graphs]
+        _check_edges(edges, sizes)
+        edges = [e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True)]
         given = {key: _stack_all(graphs, key) for key in _NODE_AND_EDGE_DATA}
         x = None if features == "degrees" else _stack_all(graphs, "x")
         for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
@@ -226,9 +256,8 @@ class GraphDataset:
                 labels = _as_categories(column)
                 kind = "attributes" if labels is None else "labels"
                 given[f"{side}_{kind}"] = column if labels is None else labels
-        unlabelled = next((i for i, g in enumerate(graphs) if g.y is None), None)
-        if unlabelled is not None:
-            raise DataError(f"graph {unlabelled} has no class: set its y")
+                if side == "node" and labels is None and features is None:
+                    features = "attributes"
         return assemble(
             name=name,
             nodes_per_graph=sizes,
@@ -305,11 +334,13 @@ class GraphDataset:
             if missing is not None:
                 raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
             y = [g.graph["y"] for g in graphs]
+        if len(y) != len(graphs):
+            raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
         return assemble(
             name=name,
             nodes_per_graph=sizes,
             edge_index=np.asarray(ends, dtype=np.int64).reshape(-1, 2).T,
-            y=list(y),
+            y=y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y),
             node_labels=_column(nodes, node_label),
             node_attributes=_matrix(nodes, node_attributes),
             self_loop=_column(nodes, "self_loop"),
@@ -328,11 +359,23 @@ _NODE_AND_EDGE_DATA = {
 }
 
 
+def _check_edges(edges: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> None:
+    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
+        if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
+            raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
+
+
 def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
     columns = [g.get(key) for g in graphs]
-    if not columns or any(c is None for c in columns):
+    lacking = [i for i, column in enumerate(columns) if column is None]
+    if len(lacking) == len(columns):
         return None
-    stacked: NDArray[Any] = np.concatenate([np.asarray(c) for c in columns])
+    if lacking:
+        raise DataError(f"graph {lacking[0]} has no {key}, but others have")
+    try:
+        stacked: NDArray[Any] = np.concatenate([c.detach().cpu().numpy() for c in columns])
+    except ValueError:
+        raise DataError(f"{key} does not have the same width in every graph") from None
     return stacked
 
 
@@ -352,9 +395,11 @@ def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
     return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
 
 
-def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[Any] | None:
+def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
     column = _column(rows, key)
     if column is None:
         return None
-    matrix = np.asarray(column, dtype=np.float32)
-    return matrix.reshape(len(rows), -1)
+    try:
+        return np.asarray(column, dtype=np.float32).reshape(len(rows), -1)
+    except (ValueError, TypeError):
+        raise DataError(f"the attribute {key!r} is not the same number of numbers everywhere") from None

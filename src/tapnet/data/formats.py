@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import glob
 import io
+import lzma
+import re
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +21,7 @@ from numpy.typing import NDArray
 from tapnet.data.assemble import IntArray, assemble
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.progress import read_with_progress
+from tapnet.progress import reading
 
 Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
 
@@ -26,43 +31,101 @@ MAX_UNPACKED_BYTES = 64 << 30
 MAX_COMPRESSION = 200
 
 
+# What a damaged file or archive makes the standard library raise.
+UNREADABLE = (
+    UnicodeDecodeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    EOFError,
+    OSError,
+)
+
+
+class Layout(NamedTuple):
+    """A data set's files, found but not yet read."""
+
+    kind: Literal["tu", "text"]
+    place: Place  # the TU files' folder, or the text file
+    prefix: str  # NAME
+    root: Path  # the same on disk: a folder, an archive or a file
+
+    def files(self) -> list[Path]:
+        """The files on disk that it is read from."""
+        return [self.root] if self.root.is_file() else sorted(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
+
+
 def read(path: Path, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
     """A data set from a TU folder, a .zip of one, or a one-file text."""
-    found = find_layout(path)
-    if found is None:
+    return read_layout(layout_of(path), name=name, features=features)
+
+
+def read_layout(layout: Layout, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
+    if layout.kind == "tu":
+        return read_tu(layout.place, layout.prefix, name=name or layout.prefix, features=features)
+    return read_text(layout.place, name=name or layout.prefix, features=features)
+
+
+def layout_of(path: Path) -> Layout:
+    """What ``find_layout`` finds, or an error that says what belongs there."""
+    layout = find_layout(path)
+    if layout is None:
         raise DataError(f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file")
-    kind, place, prefix = found
-    reader = read_tu if kind == "tu" else read_text
-    return reader(place, prefix, name=name or prefix, features=features)
+    return layout
 
 
-def find_layout(path: Path) -> tuple[str, Place, str] | None:
-    """("tu", folder, prefix) or ("text", file, name), looking in ``path``, its ``raw/`` and its one folder."""
-    if path.is_file() and path.suffix == ".zip":
-        return _find_in_folder(open_archive(path))
+def find_layout(path: Path) -> Layout | None:
+    """TU files or a text in ``path``, or in a folder (such as ``raw``) inside it; None if there are none."""
     if path.is_file():
-        return "text", path, path.stem
-    return _find_in_folder(path) if path.is_dir() else None
+        if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
+            found = _find_in_folder(open_archive(path), path.stem)
+            return found and Layout(*found, root=path)
+        return Layout("text", path, path.stem, root=path)
+    if not path.is_dir():
+        return None
+    found = _find_in_folder(path, path.name)
+    if found is None:
+        return None
+    kind, place, prefix = found
+    assert isinstance(place, Path)
+    return Layout(kind, place, prefix, root=place)
 
 
-def _find_in_folder(folder: Place) -> tuple[str, Place, str] | None:
-    inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("__", "."))]
-    for place in (folder, *inner):
-        files = sorted(child.name for child in place.iterdir() if child.is_file())
-        for file in files:
-            if file.endswith("_graph_indicator.txt"):
-                return "tu", place, file.removesuffix("_graph_indicator.txt")
-        for file in files:
-            if file.endswith("_A.txt"):
-                raise DataError(
-                    f"{place / file}: {file.removesuffix('_A.txt')}_graph_indicator.txt is missing beside it"
-                )
-        texts = [file for file in files if file.endswith(".txt") and "readme" not in file.lower()]
-        named = [file for file in texts if file == f"{place.name}.txt"]
-        if named or len(texts) == 1:
-            file = (named or texts)[0]
-            return "text", place / file, file.removesuffix(".txt")
-    return None
+def _find_in_folder(folder: Place, name: str) -> tuple[Literal["tu", "text"], Place, str] | None:
+    inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("_", "."))]
+    files = [
+        (place, child.name)
+        for place in (folder, *sorted(inner, key=lambda child: child.name))
+        for child in place.iterdir()
+        if child.is_file() and child.name.endswith(".txt") and not child.name.startswith(".")
+    ]
+    end = "_graph_indicator.txt"
+    sets = [(place, file.removesuffix(end)) for place, file in files if file.endswith(end)]
+    if sets:
+        return "tu", *_the_one(sets, name, folder)
+    for place, file in files:
+        if file.endswith("_A.txt"):
+            raise DataError(f"{place / file}: {file.removesuffix('_A.txt')}{end} is missing beside it")
+    texts = [(place, file.removesuffix(".txt")) for place, file in files if _may_hold_graphs(file)]
+    if not texts:
+        return None
+    place, prefix = _the_one(texts, name, folder)
+    return "text", place / f"{prefix}.txt", prefix
+
+
+def _may_hold_graphs(file: str) -> bool:
+    return not any(word in file.lower() for word in ("readme", "license", "licence", "requirements"))
+
+
+def _the_one(found: list[tuple[Place, str]], name: str, folder: Place) -> tuple[Place, str]:
+    """The only data set, or the one that is named as its folder is."""
+    if len(found) > 1:
+        found = [(place, prefix) for place, prefix in found if prefix == name] or found
+    if len(found) > 1:
+        names = ", ".join(sorted({prefix for _, prefix in found}))
+        raise DataError(f"{folder}: several data sets ({names}); name the folder or file of one of them")
+    return found[0]
 
 
 def open_archive(path: Path) -> zipfile.Path:
@@ -172,7 +235,7 @@ def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
         with _open_text(file) as lines, warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file, an integer written as a float
             table = np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
-    except (ValueError, OverflowError, Warning, zipfile.BadZipFile, EOFError, OSError) as error:
+    except (ValueError, OverflowError, Warning, *UNREADABLE) as error:
         _explain(file, dtype, columns, error)
     if columns is not None and table.shape[1] != columns:
         _explain(file, dtype, columns, ValueError(f"{table.shape[1]} numbers in a line where {columns} belong"))
@@ -183,35 +246,43 @@ def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
 
 def _explain(file: Place, dtype: type, columns: int | None, error: BaseException) -> NoReturn:
     """The first line that is wrong, in words: found by a second, slow look."""
-    number = int if dtype is np.int64 else float
-    kind = "a whole number" if number is int else "a number"
+    whole = dtype is np.int64
+    number, kind = (_WHOLE, "a whole number") if whole else (_NUMBER, "a number")
     rows = 0
     try:
         for line, words in _rows(file):
             rows += 1
-            if columns is None:
-                columns = len(words)
+            columns = columns or len(words)
             if len(words) != columns:
                 raise DataError(f"{file}:{line}: {len(words)} values where {columns} belong")
             for word in words:
-                try:
-                    number(word)
-                except ValueError:
-                    raise DataError(f"{file}:{line}: {word.strip()[:40]!r} where {kind} belongs") from None
-                if number is int and abs(int(word)) >= 2**63:
+                if not number.fullmatch(word.strip()):
+                    raise DataError(f"{file}:{line}: {word.strip()[:40]!r} where {kind} belongs")
+                if whole and abs(int(word)) >= 2**63:
                     raise DataError(f"{file}:{line}: {word.strip()[:40]} is too large")
-    except (UnicodeDecodeError, zipfile.BadZipFile, EOFError, OSError) as unreadable:
+    except UnicodeDecodeError:
+        raise DataError(f"{file}:{_undecodable_line(file)}: not plain text, so it cannot be read") from None
+    except UNREADABLE as unreadable:
         raise DataError(f"{file}: cannot be read to its end ({unreadable})") from None
     if rows == 0:
         raise DataError(f"{file}: the file is empty")
     raise DataError(f"{file}: {error}") from None
 
 
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+
+
+def _undecodable_line(file: Place) -> int:
+    with file.open("rb") as lines:
+        return next(i for i, line in enumerate(lines, start=1) if not line.isascii())
+
+
 def _rows(file: Place) -> Iterator[tuple[int, list[str]]]:
-    """(line number, values) of the lines that are not blank."""
+    """(line number, values) of the lines that are not empty."""
     with _open_text(file) as lines:
         for line, text in enumerate(lines, start=1):
-            if text.strip():
+            if text.strip("\r\n"):
                 yield line, text.split(",")
 
 
@@ -223,15 +294,17 @@ def _require(good: NDArray[np.bool_], file: Place, reason: Any) -> None:
         raise DataError(f"{file}:{line}: {reason(bad)}")
 
 
-def _open_text(file: Place) -> IO[str]:
+@contextmanager
+def _open_text(file: Place) -> Iterator[IO[str]]:
     size = file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
-    return io.TextIOWrapper(read_with_progress(file.open("rb"), size, f"reading {file.name}"), encoding="ascii")
+    with reading(file.open("rb"), size, f"reading {file.name}") as raw:
+        yield io.TextIOWrapper(raw, encoding="ascii")
 
 
 # ---- one-file text ----
 
 
-def read_text(file: Place, _prefix: str = "", *, name: str, features: Features | None = None) -> GraphDataset:
+def read_text(file: Place, *, name: str, features: Features | None = None) -> GraphDataset:
     """The text format of GIN and DGCNN.
 
     First line: the number of graphs. Each graph: a line ``n label``, then for each of its n nodes a line
@@ -240,9 +313,10 @@ def read_text(file: Place, _prefix: str = "", *, name: str, features: Features |
     try:
         with file.open("rb") as stream:
             text = stream.read()
-        text.decode("ascii")
-    except (UnicodeDecodeError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise DataError(f"{file}: cannot be read as text ({error})") from None
+    except UNREADABLE as error:
+        raise DataError(f"{file}: cannot be read ({error})") from None
+    if not text.isascii():
+        raise DataError(f"{file}:{_undecodable_line(file)}: not plain text, so it cannot be read")
     numbers, start, line = _tokens(text, file)
     count = np.diff(np.append(start, len(numbers)))  # words in each line
 
@@ -315,7 +389,8 @@ def read_text(file: Place, _prefix: str = "", *, name: str, features: Features |
     attributes = None
     if width[0]:
         first = start[nodes] + 2 + degree
-        attributes = numbers[first[:, None] + np.arange(width[0])].astype(np.float32)
+        with np.errstate(over="ignore"):  # becomes infinite, which the next line refuses
+            attributes = numbers[first[:, None] + np.arange(width[0])].astype(np.float32)
         _check_rows(np.isfinite(attributes).all(1), nodes, wrong, lambda i: "NaN or infinite")
     first_node = np.repeat(np.cumsum(sizes) - sizes, sizes)
     return assemble(
@@ -346,9 +421,7 @@ def _tokens(text: bytes, file: Place) -> tuple[NDArray[np.float64], IntArray, In
     except (ValueError, DeprecationWarning):
         for number, words in enumerate(io.BytesIO(text), start=1):
             for word in words.split():
-                try:
-                    float(word)
-                except ValueError:
+                if not _NUMBER.fullmatch(word.decode("ascii")):
                     shown = word.decode("ascii")[:40]
                     raise DataError(f"{file}:{number}: {shown!r} where a number belongs") from None
         raise DataError(f"{file}: holds something other than numbers") from None
@@ -394,6 +467,8 @@ def write_text(dataset: GraphDataset, file: Path) -> None:
         _original(dataset.node_labels, dataset.node_label_values),
         _original(dataset.y, dataset.classes),
     )
+    if labels is not None and labels.ndim > 1:
+        raise DataError("the one-file format holds one label a node, and this data set has several")
     node_ptr, edge_ptr = dataset.node_ptr.tolist(), dataset.edge_ptr.tolist()
     with file.open("w", encoding="ascii") as out:
         out.write(f"{len(dataset)}\n")
@@ -409,8 +484,8 @@ def write_text(dataset: GraphDataset, file: Path) -> None:
 def _original(numbers: Any, values: tuple[Any, ...] | None) -> NDArray[np.int64] | None:
     if numbers is None or values is None:
         return None
-    try:
-        original: NDArray[np.int64] = np.asarray(values, dtype=np.int64)[np.asarray(numbers)]
-        return original
-    except (ValueError, TypeError):
-        raise DataError("these formats hold whole numbers as labels, and this data set has others") from None
+    table = np.asarray(values)
+    if not np.issubdtype(table.dtype, np.integer):
+        raise DataError("these formats hold whole numbers as labels, and this data set has others")
+    original: NDArray[np.int64] = table[np.asarray(numbers)]
+    return original

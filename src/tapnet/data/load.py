@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from tapnet.data import cache, formats, sources
-from tapnet.data.catalog import find_entry
+from tapnet.data.catalog import class_names, find_entry, label_names
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import SettingError
 
@@ -26,18 +26,22 @@ def load_dataset(
     integer categories), ``"degrees"`` (distinct degrees as integer categories) or ``"attributes"`` (floats);
     by default what the paper uses, and for sets that it does not use, labels if there are any, else degrees.
     """
-    source = sources.find(name_or_path, data_dir, download=download)
-    dataset = cache.load(source.path)
+    layout, place = sources.find(name_or_path, data_dir, download=download)
+    dataset = cache.load(layout)
     if dataset is None:
-        dataset = formats.read(source.path)
-        cache.save(source.path, dataset)
-    entry = find_entry(dataset.name) or find_entry(str(name_or_path))
+        signed = cache.signature(layout)
+        dataset = formats.read_layout(layout)
+        cache.save(layout, dataset, signed)
+    dataset = replace(dataset, source=str(layout.root), place=place)
+    entry = find_entry(layout.prefix) if place == "path" else find_entry(str(name_or_path))
     if entry is not None:
-        dataset = replace(dataset, name=entry.name)
+        dataset = replace(
+            dataset, name=entry.name, label_names=label_names(dataset, entry), class_names=class_names(dataset, entry)
+        )
     wanted = features or (entry.features if entry else dataset.features)
-    if wanted != dataset.features:
-        dataset = dataset.with_features(wanted)
-    return replace(dataset, source=str(source.path), place=source.place)
+    if wanted == "labels" and features is None and dataset.node_labels is None:
+        wanted = dataset.features  # somebody's own data under the name of one of the paper's sets
+    return dataset if wanted == dataset.features else dataset.with_features(wanted)
 
 
 def check_features(features: str | None) -> Features | None:

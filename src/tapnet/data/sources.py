@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import http.client
 import os
-import tempfile
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from tapnet import __version__
 from tapnet.data import formats
 from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
-from tapnet.errors import DataError, DatasetNotFoundError, DownloadError
+from tapnet.data.formats import Layout
+from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError
+from tapnet.files import replacing
 from tapnet.progress import copy_with_progress
 
 # Both can be pointed at a mirror through the environment.
@@ -23,11 +25,10 @@ PTC_TEXT = "https://raw.githubusercontent.com/muhanzhang/pytorch_DGCNN/master/da
 TIMEOUT_SECONDS = 30
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Files that were found, and in which kind of place."""
 
-    path: Path
+    layout: Layout
     place: str
 
 
@@ -41,38 +42,43 @@ def cache_dir() -> Path:
 
 def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, download: bool = True) -> Source:
     """The first place that has it: path, data folder, GraKeL, cache, download."""
-    text = str(name_or_path)
+    text, entry = str(name_or_path), find_entry(str(name_or_path))
+    if not text:
+        raise SettingError("the name of the data set is empty")
+    folders = _folders(data_dir)
     path = Path(text).expanduser()
-    entry = find_entry(text)
-    if path.exists() and (entry is None or formats.find_layout(path)):
-        return Source(path, "path")
     if isinstance(name_or_path, Path) or os.sep in text or path.suffix in (".zip", ".txt"):
-        raise DatasetNotFoundError(f"{text}: no such file or folder")
-
-    names = entry.names if entry else (text,)
-    looked: list[str] = []
-    for folder, place in _folders(data_dir):
-        looked.append(f"{folder} ({place})")
-        for name in names:
-            for candidate in (
-                folder / name,
-                folder / name / "raw",
-                folder / f"{name}.zip",
-                folder / f"{name}.txt",
-            ):
-                if candidate.exists() and formats.find_layout(candidate):
-                    return Source(candidate, place)
+        if not _exists(path):
+            raise DatasetNotFoundError(f"{text}: no such file or folder")
+        return Source(formats.layout_of(path), "path")
+    for folder, place in folders:
+        for name in entry.names if entry else (text,):
+            for candidate in (folder / name, folder / name / "raw", folder / f"{name}.zip", folder / f"{name}.txt"):
+                if _exists(candidate) and (layout := formats.find_layout(candidate)):
+                    return Source(layout, place)
+    if entry is None and _exists(path):  # a folder here and now; the paper's sets are never meant by that
+        return Source(formats.layout_of(path), "path")
+    looked = [f"{folder} ({place})" for folder, place in folders]
     if not download:
         raise DatasetNotFoundError(_not_found(text, looked))
     return _download(entry, text, looked)
 
 
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long for a file, for one
+        return False
+
+
 def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
     folders = []
-    if data_dir is not None:
-        folders.append((Path(data_dir).expanduser(), "data-dir"))
-    elif os.environ.get("TAPNET_DATA"):
-        folders.append((Path(os.environ["TAPNET_DATA"]).expanduser(), "TAPNET_DATA"))
+    given, place = (data_dir, "data-dir") if data_dir is not None else (os.environ.get("TAPNET_DATA"), "TAPNET_DATA")
+    if given:
+        folder = Path(given).expanduser()
+        if not folder.is_dir():
+            raise SettingError(f"{place}: {folder} is not a folder")
+        folders.append((folder, place))
     grakel = find_spec("grakel")  # looked up, not imported
     if grakel is not None and grakel.origin is not None:
         folders.append((Path(grakel.origin).parent / "tests" / "data", "GraKeL"))
@@ -95,36 +101,41 @@ def _download(entry: CatalogEntry | None, name: str, looked: list[str]) -> Sourc
         url, suffix = f"{os.environ.get('TAPNET_TU_URL', TU_COLLECTION).rstrip('/')}/{tu_name}.zip", ".zip"
     target = cache_dir() / "downloads" / f"{entry.name if entry else name}{suffix}"
     try:
-        fetch(url, target)
+        fetch(url, target, lambda file: _check_arrived(file, entry, name))
     except urllib.error.HTTPError as error:
         if error.code == 404:
             raise DatasetNotFoundError(f"{_not_found(name, looked)} Nor is it at {url}.") from None
         raise DownloadError(f"{_not_found(name, looked)} Downloading {url} failed: {error}.") from None
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise DownloadError(f"{_not_found(name, looked)} Downloading {url} failed: {reason}.") from None
-    return Source(target, "download")
+    return Source(formats.layout_of(target), "download")
 
 
-def fetch(url: str, target: Path) -> None:
-    """A download that is either there, whole and readable, or not there: temporary name, check, rename."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+def fetch(url: str, target: Path, check: Callable[[Path], None]) -> None:
+    """A download that is either there, whole and checked, or not there."""
     request = urllib.request.Request(url, headers={"User-Agent": f"tapnet/{__version__}"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".partial-", suffix=target.suffix)
-        partial = Path(temporary)
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response, replacing(target) as out:
+        size = response.headers.get("Content-Length")
+        total = int(size) if size else None
+        copied = copy_with_progress(response, out, total, f"downloading {target.name}")
+        if total is not None and copied != total:
+            raise OSError(f"cut off after {copied} of {total} bytes")
+        out.flush()
         try:
-            with os.fdopen(handle, "wb") as out:
-                size = response.headers.get("Content-Length")
-                total = int(size) if size else None
-                copied = copy_with_progress(response, out, total, f"downloading {target.name}")
-            if total is not None and copied != total:
-                raise OSError(f"cut off after {copied} of {total} bytes")
-            try:
-                formats.read(partial)
-            except DataError as error:
-                reason = str(error).replace(str(partial), target.name)
-                raise OSError(f"what arrived is not the data set ({reason})") from None
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+            check(Path(out.name))
+        except DataError as error:
+            reason = str(error).replace(out.name, target.name)
+            raise OSError(f"what arrived is not the data set ({reason})") from None
+
+
+def _check_arrived(file: Path, entry: CatalogEntry | None, name: str) -> None:
+    layout = formats.layout_of(file)
+    dataset = formats.read_layout(layout)
+    if entry is not None and (len(dataset), dataset.num_classes) != (entry.graphs, entry.classes):
+        raise DataError(
+            f"{layout.prefix} has {len(dataset)} graphs in {dataset.num_classes} classes; "
+            f"{entry.name} has {entry.graphs} in {entry.classes}"
+        )
+    if entry is None and layout.prefix.upper() != name.upper():
+        raise DataError(f"it holds {layout.prefix}, not {name}")

@@ -46,7 +46,8 @@ def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
     )
 
 
-def check(protocol: str, folds: int, fold: int = 0) -> None:
+def check(protocol: str, folds: int, fold: int = 0) -> Protocol:
+    """The protocol by its name, if it can be run on that many folds."""
     if protocol not in PROTOCOLS:
         raise SettingError(f"protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
     fewest = 3 if protocol == "fair" else 2
@@ -54,6 +55,7 @@ def check(protocol: str, folds: int, fold: int = 0) -> None:
         raise SettingError(f"the protocol {protocol} needs at least {fewest} folds, not {folds}")
     if not 0 <= fold < folds:
         raise SettingError(f"the folds are 0 to {folds - 1}; there is no fold {fold}")
+    return protocol
 
 
 def _parts(y: Tensor, folds: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:

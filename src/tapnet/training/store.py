@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tapnet.errors import DataError, TapnetError
+from tapnet.files import replacing
 from tapnet.training.trial import Trial, TrialResult, digest
 
 
@@ -100,17 +99,9 @@ def load_model_file(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """To a temporary name, flushed to the disk, then renamed: the file is whole or it is not there."""
+    """The file is whole or it is not there; what prevents it is said in one sentence."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".partial-")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                write(out)
-                out.flush()
-                os.fsync(out.fileno())
-            Path(temporary).replace(file)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        with replacing(file) as out:
+            write(out)
     except OSError as error:
         raise TapnetError(f"{file}: cannot be written ({error.strerror or error})") from None
