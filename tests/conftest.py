@@ -1,6 +1,9 @@
 """What all tests share: a cache of their own, and the real data sets where they are there."""
 
 import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch: two test processes with two threads each would wait for each other
+
 from pathlib import Path
 
 import pytest

@@ -1,10 +1,14 @@
 """The command as a user types it: real processes, real output."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+
+from tapnet.cli import main
 
 
 def tapnet(*words, **options):
@@ -59,6 +63,106 @@ def test_a_mistake_is_a_message_and_not_a_traceback(words, code, message):
     assert result.returncode == code
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+QUICK = ("--epochs", 2, "--folds", 3)
+
+
+def test_train_prints_folds_protocol_and_the_papers_number(tmp_path):
+    result = tapnet("train", "MUTAG", *QUICK, "--out", tmp_path / "run")
+    assert result.returncode == 0, result.stderr
+    assert "MUTAG, tapnet: " in result.stdout
+    assert "(protocol fair: epoch with the lowest validation loss; 3 folds × 2 epochs)" in result.stdout
+    assert "the paper prints 93.8 ± 6.0" in result.stdout
+    assert "best test epoch of each fold" in result.stdout
+    assert {"models", "run.json", "trials"} <= {p.name for p in (tmp_path / "run").iterdir()}
+
+
+def test_train_json_is_one_object_and_nothing_else(tmp_path):
+    out = tmp_path / "run"
+    result = tapnet("train", *QUICK, "--protocol", "paper", "--only-folds", "0,2", "--json", "--out", out)
+    values = json.loads(result.stdout)
+    assert (values["dataset"], values["model"], values["pool"]) == ("MUTAG", "tapnet", "tap")
+    assert values["protocol"] == "paper"
+    assert [f["fold"] for f in values["folds"]] == [0, 2]
+    accuracies = [f["accuracy"] for f in values["folds"]]
+    assert values["mean"] == pytest.approx(sum(accuracies) / 2)
+    assert 0 <= values["std"] <= 50 < max(accuracies) <= 100
+    again = tapnet("train", *QUICK, "--protocol", "paper", "--only-folds", "0,2", "--json", "--out", out)
+    assert again.stderr == ""  # nothing was left to do
+    assert json.loads(again.stdout) == values
+
+
+def test_train_takes_every_setting(tmp_path):
+    words = "--pool tap --connectivity 1 --similarity concat --gate tanh --norm symmetric --no-global-voting --aux 0.1"
+    more = "--batch-size 32 --lr 0.01 --seed 5 --jobs 1 --threads 2 --device cpu --only-folds 1 --features degrees"
+    result = tapnet("train", "MUTAG", *QUICK, *words.split(), *more.split(), "--json", "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    values = json.loads(result.stdout)
+    assert values["settings"]["similarity"] == "concat"
+    assert values["settings"]["global_voting"] is False
+    assert values["training"]["lr"] == 0.01
+    assert (values["seed"], values["threads"]) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("--pool max", 2, "pool is one of tap, none, not 'max'"),
+        ("--similarity cosine", 2, "similarity is one of"),
+        ("--gate relu", 2, "gate is one of"),
+        ("--norm left", 2, "norm is one of"),
+        ("--protocol best", 2, "protocol is one of paper, fair, not 'best'"),
+        ("--model resnet", 2, "model is one of"),
+        ("--features colour", 2, "features is one of"),
+        ("--epochs 0", 2, "epochs is at least 1, not 0"),
+        ("--epochs many", 2, "Invalid value for '--epochs'"),
+        ("--lr 0", 2, "lr is above 0"),
+        ("--folds 2", 2, "needs at least 3 folds"),
+        ("--only-folds 0,x", 2, "--only-folds is a list such as 0,3"),
+        ("--only-folds 11", 2, "there is no fold 11"),
+        ("--jobs 0", 2, "--jobs is at least 1"),
+        ("--threads 0", 2, "threads is at least 1"),
+        ("--seed -1", 2, "seed is a whole number"),
+        ("--device tpu", 2, "--device is auto, cpu or cuda"),
+        ("--aux 1 --pool none", 2, "aux uses the similarities"),
+        ("--data-dir no-such-folder", 2, "no-such-folder is not a folder"),
+    ],
+)
+def test_a_wrong_value_is_one_line_and_exit_code_two(words, code, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tapnet", "train", "MUTAG", *words.split()])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert message in line
+
+
+def test_a_missing_data_set_is_one_line_and_exit_code_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPNET_TU_URL", "http://127.0.0.1:9")
+    result = tapnet("train", "NOWHERE", "--data-dir", tmp_path)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert str(tmp_path) in line
+
+
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
+    words = ["train", "MUTAG", "--epochs", "24", "--folds", "3", "--checkpoint-every", "1", "--json", "--out"]
+    command = [sys.executable, "-m", "tapnet", *words, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "checkpoints").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    resumed, whole = tapnet(*words, tmp_path), tapnet(*words, tmp_path / "whole")
+    assert json.loads(resumed.stdout)["folds"] == json.loads(whole.stdout)["folds"]
 
 
 def test_a_broken_data_set_is_one_line(tmp_path):

@@ -157,12 +157,12 @@ def _run_in_processes(
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=arguments) as pool:
         futures = [pool.submit(_run_in_worker, trial) for trial in trials]
         while True:
-            done = all(future.done() for future in futures)
-            with contextlib.suppress(queue.Empty):
-                on_event(events.get(timeout=0.1))
-                continue
-            if done:
-                break
             if stop.is_set():
                 stop_all.set()
+            done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
+            try:
+                on_event(events.get(timeout=0.1))
+            except queue.Empty:
+                if done:
+                    break
         return all(future.result() for future in futures)

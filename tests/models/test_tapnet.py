@@ -1,0 +1,136 @@
+"""TAPNet: the paper's architecture, its parameter count, and what must be true of any classifier of graphs."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from tapnet import TAPNet, load_dataset
+from tapnet.data.catalog import CATALOG
+from tapnet.errors import SettingError
+from tapnet.models.registry import find_model
+from tapnet.models.tapnet import TAPNetSettings, activation_on
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load_dataset("MUTAG")
+
+
+def test_embedding_and_classifier_have_the_papers_parameters():
+    """Table 5, REDDIT-BINARY: 566 distinct degrees, two classes."""
+    model = TAPNet(566, 2)
+    count = sum(p.numel() for part in (model.embedding, model.classifier) for p in part.parameters())
+    assert count == 323_666
+    assert model.num_parameters == 323_666 + 3 * (48 * 48 + 48) + 3 * (48 * 48 + 48)
+    assert TAPNet(566, 2, pool="none").num_parameters == 323_666 + 3 * (48 * 48 + 48)
+    assert TAPNet(566, 2, local_voting=False, global_voting=False).num_parameters == 323_666 + 7_056
+
+
+def test_the_defaults_are_the_papers():
+    s = TAPNetSettings()
+    assert (s.hidden_channels, s.ratios, s.connectivity, s.dropout) == (48, (0.8, 0.6, 0.4), 0.1, 0.3)
+    assert (s.classifier_channels, s.classifier_dropout, s.aux, s.gate) == (512, 0.2, 0.0, "straight-through")
+    assert s.norm == "neighbour"
+    relu = {name for name in CATALOG if activation_on(name) == "relu"}
+    assert relu == {"DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K"}
+    assert hash(s) == hash(TAPNetSettings())
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        s.pool = "none"
+
+
+def test_rates_apply_to_the_current_graph(mutag):
+    model = TAPNet(7, 2).eval()
+    batch = mutag.batch(range(20))
+    n = batch.nodes_per_graph
+    h = model.embedding(batch.x, batch)
+    for pool, rate in zip(model.pools, (8, 6, 4), strict=True):
+        h, batch, *_ = pool.coarsen(h, batch)
+        n = (n * rate + 9) // 10
+        assert torch.equal(batch.nodes_per_graph, n)
+
+
+@pytest.mark.parametrize("pool", ["tap", "none"])
+def test_a_graph_alone_and_in_a_batch_gives_the_same_logits(mutag, pool):
+    torch.manual_seed(0)
+    model = TAPNet(7, 2, pool=pool).double().eval()
+    together = model(mutag.batch(range(30)))
+    alone = torch.cat([model(mutag.batch([i])) for i in range(30)])
+    torch.testing.assert_close(together, alone)
+
+
+def test_called_as_pyg_calls_models(mutag):
+    torch.manual_seed(0)
+    model = TAPNet(7, 2).eval()
+    data = next(iter(DataLoader([mutag[i] for i in range(16)], batch_size=16)))
+    fast = model(mutag.batch(range(16)))
+    torch.testing.assert_close(model(data.x, data.edge_index, data.batch), fast)
+    one_hot = torch.nn.functional.one_hot(data.x, 7).float()
+    torch.testing.assert_close(model(one_hot, data.edge_index, data.batch), fast)
+    with pytest.raises(TypeError, match="x, edge_index and batch"):
+        model(data.x)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"pool": "none"},
+        {"aux": 1.0},
+        {"similarity": "gaussian"},
+        {"similarity": "concat", "aux": 0.1},
+        {"gate": "sigmoid", "norm": "symmetric"},
+        {"local_voting": False, "global_voting": False},
+        {"similarity": "dot", "norm": "mean", "link_reading": "softmax", "aux": 0.1, "ratios": (7, 0.5)},
+    ],
+)
+def test_it_learns_twenty_graphs_by_heart(mutag, chosen):
+    torch.manual_seed(0)
+    few = mutag.subset(range(0, 180, 9))
+    model = TAPNet(7, 2, dropout=0.0, classifier_dropout=0.0, **chosen)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    batch = few.batch(range(len(few)))
+    for _ in range(400):
+        logits, auxiliary = model.outputs(batch)
+        assert (auxiliary is not None) == (chosen.get("aux", 0) > 0)
+        loss = torch.nn.functional.cross_entropy(logits, batch.y) + (0 if auxiliary is None else auxiliary)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if (model.eval()(batch).argmax(1) == batch.y).all():
+            break
+        model.train()
+    assert (model.eval()(batch).argmax(1) == batch.y).all()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_attributes_as_input(tmp_path):
+    dataset = load_dataset("Cuneiform", features="attributes")
+    model = TAPNet(dataset.num_features, dataset.num_classes).eval()
+    assert model(dataset.batch(range(9))).shape == (9, 30)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reason"),
+    [
+        ({"pool": "max"}, "pool is one of tap, none"),
+        ({"norm": "left"}, "norm is one of neighbour, symmetric, mean, sum"),
+        ({"ratios": (0.5, 1.5)}, "ratio is"),
+        ({"dropout": 1.0}, "dropout is at least 0 and below 1"),
+        ({"aux": -1.0}, "aux is at least 0"),
+        ({"aux": 1.0, "pool": "none"}, "needs pool 'tap' with local voting"),
+        ({"aux": 1.0, "local_voting": False}, "needs pool 'tap' with local voting"),
+        ({"hidden_channels": 0}, "at least one channel"),
+    ],
+)
+def test_wrong_settings_are_refused(chosen, reason):
+    with pytest.raises(SettingError, match=reason):
+        TAPNetSettings(**chosen)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(SettingError, match="model is one of tapnet"):
+        find_model("resnet")
+    with pytest.raises(SettingError, match="has no setting 'depth'"):
+        find_model("tapnet").make_settings("PTC", {"depth": 3})

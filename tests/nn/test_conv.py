@@ -1,0 +1,92 @@
+"""The graph convolution, its products, readouts and dropout against dense formulas."""
+
+import dense
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_tap import batches, graphs_of
+
+from tapnet.data.batch import GraphBatch
+from tapnet.nn.conv import GraphConv
+from tapnet.nn.dropout import dropout, keep_mask
+
+NORMS = ("neighbour", "symmetric", "mean", "sum")
+
+
+@given(batches, st.sampled_from(NORMS))
+def test_products_and_their_gradients_equal_the_dense_ones(graphs, norm):
+    x, edge_index, batch = graphs
+    x1, x2 = x.clone().requires_grad_(), x.clone().requires_grad_()
+    ours = GraphBatch.from_edge_index(x, edge_index, batch).propagate(x1, norm)
+    theirs = torch.zeros_like(x)
+    for nodes, h, a in graphs_of(x2, edge_index, batch):
+        theirs = theirs.index_put((nodes,), dense.propagate(h, a, norm))
+    weights = torch.rand(ours.shape, dtype=torch.float64)
+    (ours * weights).sum().backward()
+    (theirs * weights).sum().backward()
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(x1.grad, x2.grad)
+
+
+@given(batches)
+@settings(max_examples=30)
+def test_readouts_and_their_gradients_equal_the_plain_ones(graphs):
+    x, edge_index, batch = graphs
+    x1, x2 = x.clone().requires_grad_(), x.clone().requires_grad_()
+    ours = GraphBatch.from_edge_index(x, edge_index, batch).readout(x1)
+    theirs = torch.stack([torch.cat([h.amax(0), h.mean(0), h.sum(0)]) for _, h, _ in graphs_of(x2, edge_index, batch)])
+    weights = torch.rand(ours.shape, dtype=torch.float64)
+    (ours * weights).sum().backward()
+    (theirs * weights).sum().backward()
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(x1.grad, x2.grad)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("out_channels", [3, 8])
+def test_categories_are_their_one_hot_encoding(norm, out_channels):
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    categories = torch.tensor([4, 0, 4, 2])
+    conv = GraphConv(5, out_channels, norm).double()
+    torch.nn.init.normal_(conv.bias)
+    batch = GraphBatch.from_edge_index(categories, edge_index)
+    one_hot = torch.nn.functional.one_hot(categories, 5).double()
+    torch.testing.assert_close(conv(categories, batch), conv(one_hot, batch))
+    a = dense.adjacency(4, edge_index)
+    expected = torch.nn.functional.leaky_relu(dense.propagate(one_hot, a, norm) @ conv.weight + conv.bias, 0.01)
+    torch.testing.assert_close(conv(categories, batch), expected)
+
+
+def test_dropout_on_categories_drops_whole_rows():
+    torch.manual_seed(0)
+    conv = GraphConv(3, 4, "sum", dropout=0.5)
+    categories = torch.randint(3, (2000,))
+    rows = conv(categories, GraphBatch.from_edge_index(categories, torch.zeros(2, 0, dtype=torch.long)))
+    dropped = (rows == 0).all(1)
+    assert 0.45 < dropped.float().mean() < 0.55
+    doubled = torch.nn.functional.leaky_relu(2 * conv.weight[categories], 0.01)
+    torch.testing.assert_close(rows[~dropped], doubled[~dropped])
+
+
+@pytest.mark.parametrize("p", [0.2, 0.3, 0.5])
+def test_dropout_keeps_the_right_share_and_the_mean(p):
+    torch.manual_seed(0)
+    mask = keep_mask((1000, 501), p, torch.float32)
+    assert abs((mask == 0).float().mean() - p) < 0.003
+    assert abs(mask.mean() - 1) < 0.005
+    assert len(mask.unique()) == 2
+    x = torch.randn(50, 7, dtype=torch.float64, requires_grad=True)
+    out = dropout(x, p, training=True)
+    out.sum().backward()
+    torch.testing.assert_close(out, x * x.grad)
+    assert dropout(x, p, training=False) is x
+
+
+def test_dropout_follows_torchs_seed():
+    draws = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        draws.append(keep_mask((9, 5), 0.5, torch.float32))
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])

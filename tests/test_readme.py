@@ -1,0 +1,25 @@
+"""What the README shows runs as it stands there."""
+
+import re
+from pathlib import Path
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+def test_the_python_examples_run(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    examples = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(examples) >= 2
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), {})  # noqa: S102
+
+
+def test_the_pyg_example_is_fifteen_lines():
+    (example,) = [e for e in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "TAPooling(" in e]
+    assert len([line for line in example.splitlines() if line.strip()]) <= 15
+
+
+def test_every_folder_on_the_map_is_there():
+    root = Path(__file__).parent.parent
+    for folder in re.findall(r"^\| `([^`]+)` \|", README, re.MULTILINE):
+        assert (root / folder).exists(), folder

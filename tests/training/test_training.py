@@ -1,0 +1,220 @@
+"""Trials: the same numbers after a stop, with any number of processes, and nothing believed that is damaged."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.model_selection import StratifiedKFold
+
+from tapnet import load_dataset
+from tapnet.errors import DataError, SettingError
+from tapnet.models.registry import find_model
+from tapnet.training.executors import DataReference, run_trials
+from tapnet.training.loop import Interrupted, run_trial
+from tapnet.training.protocol import read_off, readings, split
+from tapnet.training.store import Store, load_model_file
+from tapnet.training.summary import Summary
+from tapnet.training.trial import TrainingSettings, Trial
+
+MUTAG = DataReference("MUTAG", None, None)
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load_dataset("MUTAG")
+
+
+def make(mutag, fold=0, epochs=6, **changes):
+    settings = find_model("tapnet").make_settings("MUTAG", changes.pop("settings", {}))
+    return Trial(
+        "MUTAG", mutag.checksum, "tapnet", settings, changes.pop("protocol", "fair"), fold,
+        training=TrainingSettings(epochs=epochs), **changes,
+    )  # fmt: skip
+
+
+def same_numbers(a, b):
+    return a.curves == b.curves and a.trial == b.trial
+
+
+# ---- protocols ----
+
+
+def test_folds_are_the_stratified_ones_of_seed_zero(mutag):
+    expected = [t for _, t in StratifiedKFold(10, shuffle=True, random_state=0).split(np.zeros(188), mutag.y.numpy())]
+    for fold in range(10):
+        paper, fair = (split(mutag.y, protocol, 10, fold) for protocol in ("paper", "fair"))
+        assert paper.test.tolist() == fair.test.tolist() == expected[fold].tolist()
+        assert paper.validation is None
+        assert fair.validation.tolist() == expected[(fold + 1) % 10].tolist()
+        assert sorted([*paper.train.tolist(), *paper.test.tolist()]) == list(range(188))
+        parts = [*fair.train.tolist(), *fair.validation.tolist(), *fair.test.tolist()]
+        assert sorted(parts) == list(range(188))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "folds", "fold", "reason"),
+    [
+        ("fair", 2, 0, "needs at least 3 folds"),
+        ("paper", 1, 0, "needs at least 2 folds"),
+        ("best", 10, 0, "protocol is one of paper, fair"),
+        ("fair", 10, 10, "there is no fold 10"),
+        ("fair", 189, 0, "more folds than graphs"),
+        ("fair", 150, 0, "folds cannot be made"),
+    ],
+)
+def test_folds_that_cannot_be_are_refused(mutag, protocol, folds, fold, reason):
+    with pytest.raises(SettingError, match=reason):
+        split(mutag.y, protocol, folds, fold)
+
+
+def test_each_protocol_reads_its_own_epoch():
+    curves = {"test_accuracy": [50.0, 90.0, 90.0, 70.0], "validation_loss": [0.9, 0.8, 0.3, 0.3]}
+    assert read_off("paper", curves) == (2, 90.0)
+    assert read_off("fair", curves) == (3, 90.0)
+    assert readings(curves)["last_epoch"] == (4, 70.0)
+
+
+# ---- trials ----
+
+
+def test_a_trial_is_named_by_everything_that_its_numbers_depend_on(mutag):
+    trial = make(mutag)
+    assert hash(trial) == hash(make(mutag))
+    assert trial.key == make(mutag).key
+    others = [
+        make(mutag, fold=1), make(mutag, epochs=7), make(mutag, protocol="paper"), make(mutag, seed=1),
+        make(mutag, threads=2), make(mutag, settings={"gate": "none"}), replace(trial, data="other"),
+    ]  # fmt: skip
+    assert len({t.key for t in (trial, *others)}) == 8
+    assert make(mutag, threads=2).derived_seed == trial.derived_seed
+    assert len({t.derived_seed for t in (trial, *others[:4])}) == 5
+
+
+def test_a_trial_and_its_result_survive_json(mutag, tmp_path):
+    trial = make(mutag, epochs=2)
+    result = run_trial(trial, mutag, Store(tmp_path))
+    stored = Store(tmp_path).load(trial)
+    assert same_numbers(result, stored)
+    assert stored.trial == trial
+    values = json.loads(Store(tmp_path).result_file(trial).read_text())
+    assert values["accuracy"] == result.reading.accuracy
+    assert set(values["readings"]) == {"best_test_epoch", "last_epoch", "lowest_validation_loss"}
+    assert {"torch", "tapnet", "python"} <= set(values["versions"])
+    assert len(values["curves"]["test_accuracy"]) == 2
+
+
+def test_the_same_trial_gives_the_same_numbers(mutag, tmp_path):
+    trial = make(mutag, epochs=3)
+    assert same_numbers(run_trial(trial, mutag, Store(tmp_path / "a")), run_trial(trial, mutag, Store(tmp_path / "b")))
+
+
+@pytest.mark.parametrize("protocol", ["paper", "fair"])
+def test_a_resumed_trial_equals_an_uninterrupted_one_to_the_bit(mutag, tmp_path, protocol):
+    trial = make(mutag, epochs=7, protocol=protocol)
+    whole = run_trial(trial, mutag, Store(tmp_path / "whole"))
+    store, epochs = Store(tmp_path / "stopped"), []
+    for stop_after in (2, 5):
+        with pytest.raises(Interrupted):
+            run_trial(
+                trial, mutag, store, should_stop=lambda: epochs[-1] == stop_after,  # noqa: B023
+                progress=lambda epoch, _: epochs.append(epoch),
+            )  # fmt: skip
+        torch.rand(5)  # whatever else draws random numbers in between
+    resumed = run_trial(trial, mutag, store, progress=lambda epoch, _: epochs.append(epoch))
+    assert epochs == [1, 2, 3, 4, 5, 6, 7]
+    assert same_numbers(whole, resumed)
+    ours, theirs = (load_model_file(s.model_file(trial))[0] for s in (store, Store(tmp_path / "whole")))
+    assert all(torch.equal(ours[k], theirs[k]) for k in theirs)
+    assert not store.checkpoint_file(trial).exists()
+
+
+def test_a_kill_loses_at_most_the_epochs_since_the_last_checkpoint(mutag, tmp_path):
+    trial, store, epochs = make(mutag, epochs=8), Store(tmp_path), []
+
+    def killed_at_five(epoch, _):
+        epochs.append(epoch)
+        if epoch == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_trial(trial, mutag, store, checkpoint_every=2, progress=killed_at_five)
+    resumed = run_trial(trial, mutag, store, progress=lambda epoch, _: epochs.append(epoch))
+    assert epochs == [1, 2, 3, 4, 5, 5, 6, 7, 8]
+    assert same_numbers(resumed, run_trial(trial, mutag, Store(tmp_path / "whole")))
+
+
+def test_any_number_of_processes_gives_the_same_numbers_and_nothing_is_done_twice(mutag, tmp_path):
+    trials = [make(mutag, fold=f, epochs=2) for f in range(3)]
+    results = []
+    for jobs in (1, 2):
+        store, events = Store(tmp_path / str(jobs)), []
+        assert run_trials(trials, MUTAG, store, jobs=jobs, on_event=events.append)
+        assert len(events) == 6
+        results.append([store.load(t) for t in trials])
+        assert run_trials(trials, MUTAG, store, jobs=jobs, on_event=events.append)
+        assert len(events) == 6
+    assert all(same_numbers(a, b) for a, b in zip(*results, strict=True))
+
+
+# ---- the store ----
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "not json", "other trial", "a list"])
+def test_a_damaged_result_is_set_aside_and_redone(mutag, tmp_path, damage):
+    trial, store = make(mutag, epochs=1), Store(tmp_path)
+    result = run_trial(trial, mutag, store)
+    file = store.result_file(trial)
+    text = file.read_text()
+    values = json.loads(text)
+    broken = {
+        "cut": text[: len(text) // 2],
+        "changed": text.replace('"epoch": 1', '"epoch": 2', 1),
+        "not json": "\0\0\0",
+        "other trial": json.dumps({**values, "key": "0" * 16}),
+        "a list": "[]",
+    }[damage]
+    assert broken != text
+    file.write_text(broken)
+    assert store.load(trial) is None
+    assert file.with_suffix(".damaged").exists()
+    assert same_numbers(run_trial(trial, mutag, store), result)
+
+
+def test_a_damaged_checkpoint_is_set_aside(mutag, tmp_path):
+    trial, store = make(mutag, epochs=3), Store(tmp_path)
+    with pytest.raises(Interrupted):
+        run_trial(trial, mutag, store, should_stop=lambda: True)
+    file = store.checkpoint_file(trial)
+    file.write_bytes(file.read_bytes()[:-100])
+    assert same_numbers(run_trial(trial, mutag, store), run_trial(trial, mutag, Store(tmp_path / "whole")))
+
+
+def test_a_stored_model_gives_the_accuracy_that_was_reported(mutag, tmp_path):
+    trial, store = make(mutag, epochs=5), Store(tmp_path)
+    result = run_trial(trial, mutag, store)
+    weights, description = load_model_file(store.model_file(trial))
+    again = Trial.from_dict(description["trial"])
+    assert again == trial
+    model = find_model(again.model).build(description["in_channels"], len(description["classes"]), again.settings)
+    model.load_state_dict(weights)
+    batch = mutag.batch(split(mutag.y, "fair", 10, 0).test)
+    accuracy = 100 * (model.eval()(batch).argmax(1) == batch.y).double().mean()
+    assert float(accuracy) == pytest.approx(result.reading.accuracy)
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    (tmp_path / "x.safetensors").write_bytes(b"\x80\x04cos\nsystem\n")
+    for name in ("x.safetensors", "nothing.safetensors"):
+        with pytest.raises(DataError, match=name):
+            load_model_file(tmp_path / name)
+
+
+def test_mean_and_deviation_are_numpys(mutag, tmp_path):
+    store = Store(tmp_path)
+    results = [run_trial(make(mutag, fold=f, epochs=2, protocol="paper"), mutag, store) for f in (0, 1)]
+    summary = Summary(results)
+    values = [r.reading.accuracy for r in results]
+    assert (summary.mean, summary.std) == (np.mean(values), np.std(values))
+    assert set(summary.beside) == {"last epoch"}
