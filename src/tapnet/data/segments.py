@@ -10,8 +10,6 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet.data.flat import offsets
-
 
 def segment_softmax(values: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
     """[N] → [N]: a softmax within each run ptr[g] to ptr[g+1]; ``segment`` is the run that each entry is in."""
@@ -87,17 +85,13 @@ def _top_k_by_threshold(score: Tensor, k: Tensor, ptr: Tensor, segment: Tensor) 
     key = (runs << 32) - ascending
     last = (ptr[:-1] + k - 1).numpy()
     threshold = np.sort(key)[last.clip(min=0)] if len(key) else key
-    limit = threshold[runs]
-    keep = key < limit
-    ties = key == limit
-    kept = np.concatenate([[0], np.cumsum(keep)])
-    bounds = ptr.numpy()
-    missing = k.numpy() - (kept[bounds[1:]] - kept[bounds[:-1]])
-    rank = np.concatenate([[0], np.cumsum(ties)])
-    keep |= ties & (rank[1:] - rank[bounds[:-1]][runs] <= missing[runs])
+    keep = key <= threshold[runs]
+    if np.count_nonzero(keep) > k.sum():  # more nodes than wanted are equal to a threshold
+        ties = key == threshold[runs]
+        bounds = ptr.numpy()
+        rank = np.concatenate([[0], np.cumsum(ties)])
+        kept = np.concatenate([[0], np.cumsum(keep)])
+        surplus = np.diff(kept[bounds]) - k.numpy()  # so many of the last ties of a run have to go
+        last_tie = np.repeat(rank[bounds[1:]], np.diff(bounds))
+        keep &= ~(ties & (last_tie - rank[1:] < surplus[runs]))
     return torch.from_numpy(np.flatnonzero(keep))
-
-
-def counted(mask: Tensor, ptr: Tensor) -> Tensor:
-    """[E] bool → [N+1]: where each run begins once only what the mask keeps is left."""
-    return offsets(mask)[ptr]

@@ -20,25 +20,24 @@ def dropout(h: Tensor, p: float, training: bool) -> Tensor:
     return result
 
 
-def keep_mask(shape: torch.Size | tuple[int, ...], p: float, dtype: torch.dtype) -> Tensor:
+def keep_mask(like: Tensor, p: float) -> Tensor:
     """1 / (1-p) with probability 1-p, else 0. 16 random bits an element, from torch's generator.
 
     A float mask is made and applied ten times as fast as ``bernoulli_`` makes one (and as a bool mask is applied).
     """
-    count = 1
-    for size in shape:
-        count *= size
+    if like.device.type != "cpu":
+        return torch.empty_like(like).bernoulli_(1 - p).mul_(1 / (1 - p))
     threshold = round((1 - p) * 2**16)
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    mask = torch.empty(shape, dtype=dtype)
-    torch.lt(bits.view(torch.int16)[:count].view(shape), threshold - 2**15, out=mask)
+    bits = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    mask = torch.empty(like.shape, dtype=like.dtype)
+    torch.lt(bits.view(torch.int16)[: like.numel()].view(like.shape), threshold - 2**15, out=mask)
     return mask.mul_(2**16 / threshold)
 
 
 class _Dropout(Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, p: float) -> Tensor:
-        mask = keep_mask(h.shape, p, h.dtype)
+        mask = keep_mask(h, p)
         ctx.save_for_backward(mask)
         return h * mask
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from tapnet.data.batch import GraphBatch
+from tapnet.data.batch import GraphBatch, scaled_product
 
 Similarity = Literal["bilinear", "dot", "gaussian", "concat"]
 SIMILARITIES: tuple[Similarity, ...] = ("bilinear", "dot", "gaussian", "concat")
@@ -34,14 +36,55 @@ def pairwise(similarity: Similarity, weight: Tensor | None, a: Tensor, b: Tensor
     return finite_exp(product) if similarity == "gaussian" else product
 
 
-def mean_over_neighbors(
-    similarity: Similarity, weight: Tensor | None, h: Tensor, aggregated: Tensor, batch: GraphBatch
-) -> Tensor:
-    """[N]: Σⱼ (D̂⁻¹Â)ᵢⱼ r(hᵢ, hⱼ), given ``aggregated`` = D̂⁻¹ÂH."""
-    if similarity in ("bilinear", "dot"):
-        # r is linear in hⱼ, so the mean of r(hᵢ, ·) is r(hᵢ, the mean): one product, nothing stored per edge.
-        left = h if weight is None else h @ weight
-        return (left * aggregated).sum(dim=1)
+def linear_logits(
+    h: Tensor, weight: Tensor | None, projection: Tensor | None, batch: GraphBatch
+) -> tuple[Tensor, Tensor]:
+    """[N] and [N]: Σⱼ (D̂⁻¹Â)ᵢⱼ hᵢ W_r hⱼᵀ, and Ĥᵢ p, with Ĥ = D̂⁻¹ÂH.
+
+    r is linear in hⱼ, so the mean of r(hᵢ, ·) is r(hᵢ, the mean): (H W_r)ᵢ · Ĥᵢ. Both come from one product, and
+    nothing is stored per edge.
+    """
+    mean, projected = _LinearLogits.apply(h, weight, projection, batch)
+    return mean, projected
+
+
+class _LinearLogits(Function):
+    """As one step, since on small graphs most of the time is the number of calls."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, weight: Tensor | None, projection: Tensor | None, batch: GraphBatch
+    ) -> tuple[Tensor, Tensor]:
+        inverse = batch.inverse_degree(h.dtype)
+        aggregated = scaled_product(h, None, inverse, batch)  # Ĥ
+        left = h if weight is None else h @ weight  # H W_r
+        ctx.save_for_backward(h, weight, projection, aggregated, left)
+        ctx.structure = inverse, batch
+        mean = (left * aggregated).sum(dim=1)
+        return mean, mean.new_zeros(len(h)) if projection is None else aggregated @ projection
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_mean: Tensor, of_projected: Tensor) -> tuple[Tensor | None, ...]:
+        h, weight, projection, aggregated, left = ctx.saved_tensors
+        inverse, batch = ctx.structure
+        of_mean = of_mean.unsqueeze(1)
+        of_aggregated = of_mean * left
+        if projection is not None:
+            of_aggregated.addr_(of_projected, projection)
+        of_left = of_mean * aggregated
+        of_h = scaled_product(of_aggregated, inverse, None, batch, transpose=True)
+        of_h = of_h.add_(of_left) if weight is None else of_h.addmm_(of_left, weight.t())
+        return (
+            of_h,
+            None if weight is None else h.t() @ of_left,
+            None if projection is None else of_projected @ aggregated,
+            None,
+        )
+
+
+def mean_over_edges(similarity: Similarity, weight: Tensor | None, h: Tensor, batch: GraphBatch) -> Tensor:
+    """[N]: Σⱼ (D̂⁻¹Â)ᵢⱼ r(hᵢ, hⱼ) for an r that is not linear: edge by edge, a bounded number at a time."""
     total = _paired(similarity, weight, h, h)  # each node with itself: Âᵢᵢ = 1
     for start in range(0, len(batch.neighbor), EDGES_AT_ONCE):
         row, col = batch.edge_index[:, start : start + EDGES_AT_ONCE]

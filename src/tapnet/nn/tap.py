@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ from tapnet.errors import SettingError
 from tapnet.nn.dropout import dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading, link_loss
-from tapnet.nn.similarity import SIMILARITIES, Similarity, mean_over_neighbors, weight_shape
+from tapnet.nn.similarity import SIMILARITIES, Similarity, linear_logits, mean_over_edges, weight_shape
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
 GATES: tuple[Gate, ...] = ("straight-through", "none", "sigmoid", "tanh")
@@ -152,9 +153,10 @@ class TAPooling(nn.Module):
 
     def keep_best(self, x: Tensor, batch: GraphBatch, score: Tensor) -> Pooled:
         """Eq. 3: the k best nodes of each graph and what joins them."""
-        perm = top_k(score.detach(), kept_nodes(self.ratio, batch.nodes_per_graph), batch.ptr, batch.graph)
+        k = kept_nodes(self.ratio, batch.nodes_per_graph)
+        perm = top_k(score.detach(), k, batch.ptr, batch.graph)
         kept = score.index_select(0, perm)
-        return Pooled(self._kept_rows(x, perm, kept), batch.induced(perm), perm, kept)
+        return Pooled(self._kept_rows(x, perm, kept), batch.induced(perm, k), perm, kept)
 
     def votes_of(self, h: Tensor, batch: GraphBatch) -> Votes:
         """Eq. 1, 2 and 4 on a GraphBatch, of the features as they are seen."""
@@ -162,17 +164,22 @@ class TAPooling(nn.Module):
             return self._votes(h, batch)
 
     def _votes(self, h: Tensor, batch: GraphBatch) -> Votes:
-        size = batch.nodes_per_graph.to(h.dtype).index_select(0, batch.graph)  # [N] n of the node's graph
-        local = global_ = torch.zeros_like(size)
-        if self.local_voting or self.global_voting:
-            aggregated = batch.propagate(h, "mean")  # Ĥ = D̂⁻¹ÂH
-        if self.local_voting:
-            weight = None if self.weight is None else self.weight.to(h.dtype)
-            mean = mean_over_neighbors(self.similarity, weight, h, aggregated, batch)
-            local = segment_softmax(mean / size, batch.ptr, batch.graph)
-        if self.projection is not None:
-            global_ = segment_softmax(aggregated @ self.projection.to(h.dtype), batch.ptr, batch.graph)
+        size = batch.size.to(h.dtype)  # [N] n of the node's graph
         connectivity = batch.degree * self.connectivity / size
+        local = global_ = torch.zeros_like(size)
+        weight, projection = (None if p is None else p.to(h.dtype) for p in (self.weight, self.projection))
+        if self.similarity in ("bilinear", "dot"):
+            if self.local_voting or self.global_voting:
+                mean, projected = linear_logits(h, weight, projection, batch)
+        else:
+            if self.local_voting:
+                mean = mean_over_edges(self.similarity, weight, h, batch)
+            if projection is not None:
+                projected = batch.propagate(h, "mean") @ projection
+        if self.local_voting:
+            local = segment_softmax(mean / size, batch.ptr, batch.graph)  # Eq. 1
+        if self.global_voting:
+            global_ = segment_softmax(projected, batch.ptr, batch.graph)  # Eq. 2
         return Votes(local, global_, connectivity, local + global_ + connectivity)
 
     def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
@@ -217,7 +224,7 @@ class _StraightThrough(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rows, perm, score = ctx.saved_tensors
         grad_x = grad.new_zeros(ctx.num_nodes, grad.size(1)).index_copy_(0, perm, grad)
-        divisor = torch.where(score == 0, torch.ones_like(score), score)
+        divisor = score.masked_fill(score == 0, 1)
         return grad_x, None, (grad * rows).sum(dim=1).to(score.dtype) / divisor
 
 
@@ -225,9 +232,14 @@ def kept_nodes(ratio: float | int, sizes: Tensor) -> Tensor:
     """[B] n → [B] k, exactly: ⌈ratio · n⌉ in whole numbers, since floats get 0.6 · 25 wrong."""
     if isinstance(ratio, int):
         return sizes.clamp(max=ratio)
-    exact = Fraction(str(ratio)).limit_denominator(10**9)
+    exact = _exact(ratio)
     k = (sizes * exact.numerator + exact.denominator - 1) // exact.denominator
     return k.clamp(min=1).minimum(sizes)
+
+
+@cache
+def _exact(ratio: float) -> Fraction:
+    return Fraction(str(ratio)).limit_denominator(10**9)
 
 
 def check_ratio(ratio: float | int) -> None:

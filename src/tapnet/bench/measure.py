@@ -1,0 +1,43 @@
+"""Two sides timed in turn in one process, compared as a ratio with its spread; never a bare time."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The peer's cost ÷ ours, so higher is better; one value a round."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    def __str__(self) -> str:
+        if len(self.values) == 1:
+            return f"{self.median:.1f}"
+        return f"{self.median:.1f} ({min(self.values):.1f} to {max(self.values):.1f})"
+
+
+def compare(ours: Callable[[], object], peer: Callable[[], object], rounds: int, warm_up: int = 1) -> Ratio:
+    """Alternates the two sides, each first in every other round."""
+    for _ in range(warm_up):
+        ours()
+        peer()
+    values = []
+    for i in range(rounds):
+        first, second = (ours, peer) if i % 2 == 0 else (peer, ours)
+        a, b = seconds(first), seconds(second)
+        values.append(b / a if i % 2 == 0 else a / b)
+    return Ratio(tuple(values))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
