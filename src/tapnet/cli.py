@@ -252,6 +252,36 @@ def _run(
         print_summary(summary, None if paper is None else str(paper), str(folder))
 
 
+# ---- bench ----
+
+
+@app.command()
+def bench(
+    data_dir: DataDir = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of both sides. [all cores]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Time tapnet and PyG side by side on this machine; prints ratios. Takes a minute or two."""
+    _check_counts(threads=threads)
+    import torch
+
+    from tapnet.bench import cases
+    from tapnet.progress import working
+    from tapnet.terminal import print_bench
+    from tapnet.training.executors import available_cores
+
+    torch.set_num_threads(threads or available_cores())
+    with working("tapnet and PyG in turn"):
+        measured = cases.short(data_dir)
+    if as_json:
+        print(json.dumps({"threads": torch.get_num_threads(), "cases": [case.to_dict() for case in measured]}))
+    else:
+        print_bench(measured, torch.get_num_threads())
+
+
+# ---- helpers ----
+
+
 def _run_name(trial: Trial) -> str:
     """One folder for trials that differ only in their fold."""
     from dataclasses import asdict

@@ -54,3 +54,15 @@ def reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[bytes]]:
     console = Console(stderr=True)
     with wrap_file(cast(BinaryIO, source), total, description=title, console=console, transient=True) as wrapped:
         yield wrapped
+
+
+@contextmanager
+def working(title: str) -> Iterator[None]:
+    """A sign of life for work whose end cannot be foreseen."""
+    if not on_terminal():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(title):
+        yield

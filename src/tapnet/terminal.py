@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,6 +15,9 @@ from rich.table import Table
 from tapnet.training.executors import Event, OnEvent
 from tapnet.training.summary import Summary
 from tapnet.training.trial import Trial
+
+if TYPE_CHECKING:
+    from tapnet.bench.cases import Case
 
 
 @contextmanager
@@ -118,3 +121,19 @@ def print_datasets(rows: list[dict[str, Any]]) -> None:
             "[dim]Not here: name a folder that has it with --data-dir or TAPNET_DATA, or download it with "
             "--download.[/]"
         )
+
+
+def print_bench(cases: Sequence[Case], threads: int) -> None:
+    """Ratios with their spread; never a bare time."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("what", "data", "against"):
+        table.add_column(title)
+    table.add_column("ratio", justify="right", no_wrap=True)
+    table.add_column("")
+    for case in cases:
+        table.add_row(case.what, escape(case.data), case.peer, str(case.ratio), f"[dim]{case.note}[/]")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(
+        f"[dim]The peer's time ÷ ours on {threads} threads: above 1 tapnet is faster. Median of the rounds (range).[/]"
+    )

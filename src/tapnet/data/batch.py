@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet.data.flat import concatenated_ranges, offsets
+from tapnet.data.flat import concatenated_ranges, offsets, repeated
 from tapnet.data.segments import segment_readout
 
 Norm = Literal["neighbour", "symmetric", "mean", "sum"]
@@ -54,14 +54,13 @@ class GraphBatch:
     @cached_property
     def graph(self) -> Tensor:
         """[N] the graph that each node belongs to (PyG's ``batch``)."""
-        graphs = torch.arange(self.num_graphs, device=self.ptr.device)
-        return torch.repeat_interleave(graphs, self.nodes_per_graph, output_size=self.num_nodes)
+        return repeated(torch.arange(self.num_graphs, device=self.ptr.device), self.nodes_per_graph)
 
     @cached_property
     def edge_index(self) -> Tensor:
         """[2, E] int64, as PyG has it."""
         nodes = torch.arange(self.num_nodes, device=self.ptr.device)
-        return torch.stack([torch.repeat_interleave(nodes, self.degree), self.neighbor.long()])
+        return torch.stack([repeated(nodes, self.degree), self.neighbor.long()])
 
     def to(self, device: torch.device | str) -> GraphBatch:
         tensors = {key: getattr(self, key).to(device) for key in ("x", "y", "ptr", "edge_ptr", "neighbor")}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.flat import concatenated_ranges, offsets
+from tapnet.data.flat import concatenated_ranges, offsets, repeated
 from tapnet.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class GraphDataset:
         edges_per_graph = self.edge_ptr.index_select(0, first_node + sizes) - first_edge
         edges = concatenated_ranges(first_edge, edges_per_graph)
         ptr = offsets(sizes)
-        shift = torch.repeat_interleave(ptr[:-1].int(), edges_per_graph, output_size=len(edges))
+        shift = repeated(ptr[:-1].int(), edges_per_graph)
         return GraphBatch(
             x=self.x.index_select(0, nodes),
             y=self.y.index_select(0, graphs),

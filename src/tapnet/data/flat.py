@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,8 +12,14 @@ def offsets(counts: Tensor) -> Tensor:
     return torch.nn.functional.pad(counts.cumsum(0), (1, 0))
 
 
+def repeated(values: Tensor, count: Tensor) -> Tensor:
+    """values[0] count[0] times, then values[1] count[1] times, …"""
+    if values.device.type == "cpu":  # the same in NumPy takes a third of the time
+        return torch.from_numpy(np.repeat(values.numpy(), count.numpy()))
+    return torch.repeat_interleave(values, count)
+
+
 def concatenated_ranges(start: Tensor, count: Tensor) -> Tensor:
     """start[0], start[0]+1, … (count[0] of them), then start[1], … : the numbers of all runs, one after another."""
-    begin = offsets(count)
-    shift = torch.repeat_interleave(start - begin[:-1], count)
-    return torch.arange(int(begin[-1]), device=start.device) + shift
+    shift = repeated(start - offsets(count)[:-1], count)
+    return shift.add_(torch.arange(len(shift), dtype=shift.dtype, device=start.device))

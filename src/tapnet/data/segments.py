@@ -47,7 +47,10 @@ class _SegmentReadout(Function):
         nodes, starts = torch.arange(len(h), device=h.device), ptr[:-1]
         total = torch.embedding_bag(h, nodes, starts, mode=0)[0]
         highest, _, _, where = torch.embedding_bag(h, nodes, starts, mode=2)
-        size = ptr.diff().clamp(min=1).unsqueeze(1)
+        size = ptr.diff().unsqueeze(1)
+        ctx.some_are_empty = not bool(size.all())
+        if ctx.some_are_empty:
+            size = size.clamp(min=1)
         ctx.save_for_backward(where, size, segment)
         return torch.cat([highest, total / size, total], dim=1)
 
@@ -58,9 +61,9 @@ class _SegmentReadout(Function):
         of_max, of_mean, of_sum = grad.chunk(3, dim=1)
         grad_h = (of_sum + of_mean / size).index_select(0, segment)
         # A maximum's gradient goes to the one node that has it (the first of equals).
-        of_max = of_max.masked_fill(where < 0, 0)
-        grad_h.scatter_add_(0, where.clamp(min=0), of_max)
-        return grad_h, None, None
+        if ctx.some_are_empty:
+            of_max, where = of_max.masked_fill(where < 0, 0), where.clamp(min=0)
+        return grad_h.scatter_add_(0, where, of_max), None, None
 
 
 def top_k(score: Tensor, k: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
@@ -83,15 +86,15 @@ def _top_k_by_threshold(score: Tensor, k: Tensor, ptr: Tensor, segment: Tensor) 
     ascending = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # orders as the floats do (-0.0 just below 0.0)
     runs = segment.numpy()
     key = (runs << 32) - ascending
-    last = (ptr[:-1] + k - 1).numpy()
-    threshold = np.sort(key)[last.clip(min=0)] if len(key) else key
-    keep = key <= threshold[runs]
-    if np.count_nonzero(keep) > k.sum():  # more nodes than wanted are equal to a threshold
-        ties = key == threshold[runs]
-        bounds = ptr.numpy()
+    bounds, wanted = ptr.numpy(), k.numpy()
+    threshold = np.sort(key)[(bounds[:-1] + wanted - 1).clip(min=0)] if len(key) else key
+    limit = threshold[runs]
+    keep = key <= limit
+    if np.count_nonzero(keep) > wanted.sum():  # more nodes than wanted are equal to a threshold
+        ties = key == limit
         rank = np.concatenate([[0], np.cumsum(ties)])
         kept = np.concatenate([[0], np.cumsum(keep)])
-        surplus = np.diff(kept[bounds]) - k.numpy()  # so many of the last ties of a run have to go
+        surplus = np.diff(kept[bounds]) - wanted  # so many of the last ties of a run have to go
         last_tie = np.repeat(rank[bounds[1:]], np.diff(bounds))
         keep &= ~(ties & (last_tie - rank[1:] < surplus[runs]))
     return torch.from_numpy(np.flatnonzero(keep))

@@ -113,7 +113,7 @@ class TAPooling(nn.Module):
             batch = edge_index.new_zeros(x.size(0))
         perm, score = self._select(x, edge_index, batch)
         edge_index, edge_attr = induced_edges(perm, edge_index, edge_attr, x.size(0))
-        return self._kept_rows(x, perm, score), edge_index, edge_attr, batch[perm], perm, score
+        return self._kept_rows(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
 
     def votes(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Votes:
         """Each part of every node's score, for a picture or an explanation."""
@@ -133,7 +133,7 @@ class TAPooling(nn.Module):
             perm = self._top(score.detach(), batch)
         else:
             perm = order[self._top(score.detach()[order], batch[order])].sort().values
-        return perm, score[perm]
+        return perm, score
 
     def _top(self, score: Tensor, batch: Tensor) -> Tensor:
         sizes = torch.bincount(batch)
@@ -155,11 +155,14 @@ class TAPooling(nn.Module):
         """Eq. 3: the k best nodes of each graph and what joins them."""
         k = kept_nodes(self.ratio, batch.nodes_per_graph)
         perm = top_k(score.detach(), k, batch.ptr, batch.graph)
-        kept = score.index_select(0, perm)
-        return Pooled(self._kept_rows(x, perm, kept), batch.induced(perm, k), perm, kept)
+        return Pooled(
+            self._kept_rows(x, perm, score), batch.induced(perm, k), perm, score.detach().index_select(0, perm)
+        )
 
     def votes_of(self, h: Tensor, batch: GraphBatch) -> Votes:
         """Eq. 1, 2 and 4 on a GraphBatch, of the features as they are seen."""
+        if not torch.is_autocast_enabled(h.device.type):
+            return self._votes(h, batch)
         with torch.autocast(h.device.type, enabled=False):
             return self._votes(h, batch)
 
@@ -183,13 +186,14 @@ class TAPooling(nn.Module):
         return Votes(local, global_, connectivity, local + global_ + connectivity)
 
     def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
-        """H′: the kept rows, gated."""
+        """H′: the kept rows, gated by their scores out of the scores [N] of all."""
         if self.gate == "straight-through":
             rows: Tensor = _StraightThrough.apply(x, perm, score)
             return rows
         rows = x.index_select(0, perm)
         if self.gate == "none":
             return rows
+        score = score.index_select(0, perm)
         factor = torch.sigmoid(score) if self.gate == "sigmoid" else torch.tanh(score)
         return rows * factor.to(rows.dtype).unsqueeze(1)
 
@@ -215,7 +219,6 @@ class _StraightThrough(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
         rows = x.index_select(0, perm)
-        ctx.num_nodes = x.size(0)
         ctx.save_for_backward(rows, perm, score)
         return rows
 
@@ -223,9 +226,9 @@ class _StraightThrough(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rows, perm, score = ctx.saved_tensors
-        grad_x = grad.new_zeros(ctx.num_nodes, grad.size(1)).index_copy_(0, perm, grad)
-        divisor = score.masked_fill(score == 0, 1)
-        return grad_x, None, (grad * rows).sum(dim=1).to(score.dtype) / divisor
+        grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
+        grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
+        return grad_x, None, grad_score.div_(score.masked_fill(score == 0, 1))
 
 
 def kept_nodes(ratio: float | int, sizes: Tensor) -> Tensor:

@@ -1,0 +1,104 @@
+"""Every comparison at full size, as a table of ratios: `python benchmarks/run.py --data-dir DIR`.
+
+Nothing else should run on the machine meanwhile. `--tiny` only proves that every benchmark runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from tapnet.bench import cases
+from tapnet.bench.data import bench_dataset
+
+HERE = Path(__file__).parent
+# What the project set out to reach on two cores (peer's cost ÷ ours).
+GOALS = {
+    ("training epoch", "REDDIT-BINARY", "PyG"): 5.0,
+    ("training epoch", "COLLAB", "PyG"): 5.0,
+    ("training epoch", "DD", "PyG"): 2.5,
+    ("training epoch", "PROTEINS", "PyG"): 2.0,
+    ("training epoch", "IMDB-MULTI", "PyG"): 2.0,
+    ("training epoch", "MUTAG", "PyG"): 2.0,
+    ("10-fold cross-validation", "MUTAG", "PyG"): 3.5,
+    ("10-fold cross-validation", "PROTEINS", "PyG"): 3.5,
+    ("pooling layer, forward and backward", "REDDIT-BINARY", "SAGPooling"): 1.3,
+    ("pooling layer, forward and backward", "COLLAB", "SAGPooling"): 2.5,
+    ("reading the archive", "COLLAB", "PyG's read_tu_data"): 4.0,
+    ("reading the parsed copy", "COLLAB", "PyG's processed file"): 2.0,
+    ("peak memory of training", "REDDIT-BINARY", "PyG"): 3.0,
+    ("inference", "MUTAG", "PyG"): 3.0,
+    ("inference", "REDDIT-BINARY", "PyG"): 3.0,
+}
+PARTS = ("training", "inference", "layer", "reading", "memory", "cross-validation")
+
+
+def run(parts: tuple[str, ...], data_dir: Path | None, tiny: bool) -> Iterator[cases.Case]:
+    limit = 8 if tiny else None
+    rounds = 1 if tiny else 5
+    if "training" in parts:
+        for name in ("MUTAG", "IMDB-MULTI", "PROTEINS", "DD", "REDDIT-BINARY", "COLLAB"):
+            few = rounds if name in ("MUTAG", "IMDB-MULTI", "PROTEINS") else min(rounds, 3)
+            yield cases.training(bench_dataset(name, data_dir, limit), few)
+    if "inference" in parts:
+        for name in ("MUTAG", "REDDIT-BINARY"):
+            yield cases.inference(bench_dataset(name, data_dir, limit), rounds)
+    if "layer" in parts:
+        for name in ("REDDIT-BINARY", "COLLAB"):
+            yield from cases.layer(bench_dataset(name, data_dir, limit or cases.BATCH), rounds)
+    if "reading" in parts and data_dir is not None:
+        for name in ("MUTAG",) if tiny else ("MUTAG", "PROTEINS", "REDDIT-BINARY", "COLLAB"):
+            if (data_dir / f"{name}.zip").exists():
+                yield from cases.reading(data_dir / f"{name}.zip", 1 if name == "COLLAB" else 3)
+    if "memory" in parts:
+        yield cases.memory("REDDIT-BINARY", data_dir, limit)
+    if "cross-validation" in parts:
+        for name, epochs in (("MUTAG", 1),) if tiny else (("MUTAG", 200), ("PROTEINS", 20)):
+            yield cases.cross_validation(name, data_dir, epochs)
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    lines = ["| what | data | against | ratio | goal |", "|---|---|---|---|---|"]
+    for row in rows:
+        key = (str(row["what"]), str(row["data"]), str(row["peer"]))
+        rounds = row["rounds"]
+        assert isinstance(rounds, list)
+        spread = f" ({min(rounds):.1f} to {max(rounds):.1f})" if len(rounds) > 1 else ""
+        goal = f"{GOALS[key]:g}" if key in GOALS else ""
+        lines.append(f"| {key[0]} | {key[1]} | {key[2]} | **{row['ratio']:.1f}**{spread} | {goal} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, default=os.environ.get("TAPNET_DATA"))
+    parser.add_argument("--only", help=f"some of {','.join(PARTS)}", default=",".join(PARTS))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--out", type=Path, default=HERE / "results.json")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    parts = tuple(options.only.split(","))
+    stored = json.loads(options.out.read_text())["cases"] if options.out.exists() else []
+    for case in run(parts, options.data_dir and Path(options.data_dir), options.tiny):
+        row = case.to_dict()
+        print(f"{case.what}, {case.data}, against {case.peer}: {case.ratio} {case.note}", flush=True)
+        stored = [r for r in stored if any(r[k] != row[k] for k in ("what", "data", "peer"))] + [row]
+        about = {
+            "date": datetime.date.today().isoformat(),
+            "machine": f"{os.cpu_count()} cores, {platform.machine()}, {options.threads} threads",
+            "torch": str(torch.__version__),
+        }
+        options.out.write_text(json.dumps({**about, "cases": stored}, indent=1) + "\n")
+    print("\n" + table(stored))
+
+
+if __name__ == "__main__":
+    main()
