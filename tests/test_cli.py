@@ -1,6 +1,7 @@
 """The command as a user types it: real processes, real output."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 import pytest
 
 from tapnet.cli import main
+from tapnet.paper.numbers import printed
 
 
 def tapnet(*words, **options):
@@ -115,7 +117,7 @@ def test_train_takes_every_setting(tmp_path):
         ("--protocol best", 2, "protocol is one of paper, fair, not 'best'"),
         ("--model resnet", 2, "model is one of"),
         ("--features colour", 2, "features is one of"),
-        ("--epochs 0", 2, "epochs is at least 1, not 0"),
+        ("--epochs 0", 2, "epochs is at least 1 and below"),
         ("--epochs many", 2, "Invalid value for '--epochs'"),
         ("--lr 0", 2, "lr is above 0"),
         ("--folds 2", 2, "needs at least 3 folds"),
@@ -126,6 +128,11 @@ def test_train_takes_every_setting(tmp_path):
         ("--seed -1", 2, "seed is a whole number"),
         ("--device tpu", 2, "--device is auto, cpu or cuda"),
         ("--aux 1 --pool none", 2, "aux uses the similarities"),
+        ("--aux inf", 2, "aux is at least 0 and finite"),
+        ("--connectivity nan", 2, "connectivity is a finite number"),
+        ("--batch-size 1000000000000000000000", 2, "batch"),
+        ("--out /proc/nowhere", 1, "cannot be written"),
+        ("--out README.md", 1, "README.md"),
         ("--data-dir no-such-folder", 2, "no-such-folder is not a folder"),
     ],
 )
@@ -140,6 +147,18 @@ def test_a_wrong_value_is_one_line_and_exit_code_two(words, code, message, monke
     assert message in line
 
 
+def test_a_changed_setting_is_named_and_compared_with_its_own_row(tmp_path):
+    quick = ("--epochs", 1, "--folds", 3, "--only-folds", 0, "--out", tmp_path)
+    result = tapnet("train", "MUTAG", *quick, "--pool", "none", "--dropout", "0.999999")
+    assert "MUTAG, tapnet with pool none, dropout 0.999999: " in result.stdout, result.stderr
+    assert "the paper prints" not in result.stdout
+    assert printed("tapnet", "PTC", {"pool": "none"}).mean == 70.6
+    assert printed("tapnet", "PTC", {"aux": 0.5}).mean == 73.7
+    assert printed("tapnet", "PTC", {"norm": "sum"}) is None
+    assert printed("tapnet", "REDDIT-BINARY", {"local_voting": False, "global_voting": False}).mean == 91.5
+    assert printed("gin", "PTC") == (64.6, 7.0)
+
+
 def test_a_missing_data_set_is_one_line_and_exit_code_one(tmp_path, monkeypatch):
     monkeypatch.setenv("TAPNET_TU_URL", "http://127.0.0.1:9")
     result = tapnet("train", "NOWHERE", "--data-dir", tmp_path)
@@ -151,11 +170,13 @@ def test_a_missing_data_set_is_one_line_and_exit_code_one(tmp_path, monkeypatch)
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
     words = ["train", "MUTAG", "--epochs", "24", "--folds", "3", "--checkpoint-every", "1", "--json", "--out"]
     command = [sys.executable, "-m", "tapnet", *words, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         deadline = time.monotonic() + 60
         while not (tmp_path / "checkpoints").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
@@ -163,6 +184,43 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
     assert "Traceback" not in err
     resumed, whole = tapnet(*words, tmp_path), tapnet(*words, tmp_path / "whole")
     assert json.loads(resumed.stdout)["folds"] == json.loads(whole.stdout)["folds"]
+
+
+@pytest.mark.parametrize("after", [1.0, 3.0, 5.0])
+def test_ctrl_c_while_it_starts_is_one_line_too(tmp_path, after):
+    command = [sys.executable, "-m", "tapnet", "train", "MUTAG", "--jobs", "2", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        time.sleep(after)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT)  # the latter before Python itself has started
+    assert "Traceback" not in err or after == 1.0
+
+
+def test_a_killed_run_leaves_no_process_behind(tmp_path):
+    words = ["train", "MUTAG", "--epochs", "500", "--folds", "3", "--jobs", "2", "--checkpoint-every", "1", "--out"]
+    command = [sys.executable, "-m", "tapnet", *words, str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "checkpoints").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.kill()
+    while time.monotonic() < deadline + 60:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a process of the run is still there")
+
+
+def test_a_listing_with_a_broken_set_shows_the_others_and_ends_with_one(tmp_path):
+    (tmp_path / "DD.zip").write_bytes(b"PK")
+    result = tapnet("datasets", "--data-dir", tmp_path)
+    assert result.returncode == 1
+    assert "MUTAG" in result.stdout
+    assert "DD.zip" in result.stdout.replace("\n", "").replace(" ", "")
 
 
 def test_a_broken_data_set_is_one_line(tmp_path):

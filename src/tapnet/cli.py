@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from typer.exceptions import Abort, Exit, TyperException
+from typer.exceptions import Abort, TyperException
 
 from tapnet import __version__
 from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
@@ -26,6 +27,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder with data sets: NAME/, NAME.zip or NAME.txt. Default: TAPNET_DATA."),
@@ -35,17 +38,18 @@ DataDir = Annotated[
 def main() -> None:
     """Runs the command; a user's mistake is one line on standard error, never a traceback."""
     try:
-        app(standalone_mode=False)
+        code = app(standalone_mode=False)
     except TapnetError as error:
         _stop(str(error), error.exit_code)
     except TyperException as error:
         if error.format_message():  # empty where help was shown instead
             _stop(" ".join(error.format_message().split()), 2)
         raise SystemExit(2) from None
-    except Exit as end:
-        raise SystemExit(end.exit_code) from None
     except (Abort, KeyboardInterrupt):
-        _stop("stopped", 130)
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        _stop("stopped", INTERRUPTED)
+    raise SystemExit(code or 0)
 
 
 def _stop(message: str, code: int) -> NoReturn:
@@ -128,11 +132,13 @@ def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool)
 def train(
     dataset: Annotated[str, typer.Argument(help="A data set's name, or the path of one.")] = "MUTAG",
     model: Annotated[str, typer.Option(help="The model.")] = "tapnet",
-    pool: Annotated[str | None, typer.Option(help="Pooling layer: tap or none.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Pooling layer: tap or none. [tap]")] = None,
     connectivity: Annotated[float | None, typer.Option(help="λ, the weight of the degree in the score. [0.1]")] = None,
     similarity: Annotated[str | None, typer.Option(help="bilinear, dot, gaussian or concat. [bilinear]")] = None,
-    gate: Annotated[str | None, typer.Option(help="straight-through, none, sigmoid or tanh.")] = None,
-    norm: Annotated[str | None, typer.Option(help="Of the GCN: neighbour, symmetric, mean or sum.")] = None,
+    gate: Annotated[
+        str | None, typer.Option(help="straight-through, none, sigmoid or tanh. [straight-through]")
+    ] = None,
+    norm: Annotated[str | None, typer.Option(help="Of the GCN: neighbour, symmetric, mean or sum. [neighbour]")] = None,
     local_voting: Annotated[bool | None, typer.Option("--local-voting/--no-local-voting", help="Eq. 1.")] = None,
     global_voting: Annotated[bool | None, typer.Option("--global-voting/--no-global-voting", help="Eq. 2.")] = None,
     aux: Annotated[float | None, typer.Option(help="Weight of the link prediction objective; 0 is off. [0]")] = None,
@@ -219,12 +225,18 @@ def _run(
     from tapnet.terminal import print_summary, training_progress
     from tapnet.training.executors import available_cores, run_trials
     from tapnet.training.store import Store
-    from tapnet.training.summary import Summary
+    from tapnet.training.summary import Summary, changed_settings
 
     first = trials[0]
     folder = out or Path("runs") / _run_name(first)
     store = Store(folder)
     done = sum(store.load(t) is not None for t in trials)
+    about = {
+        "trials": [t.key for t in trials],
+        "data": {"source": data.source, "checksum": data.checksum},
+        "folder": str(folder),
+    }
+    store.save_run({**asdict(first), "state": "running", **about})  # also shows at once whether it can be written
     with training_progress(trials, done) as on_event:
         complete = run_trials(
             trials,
@@ -236,20 +248,23 @@ def _run(
         )
     results = [result for t in trials if (result := store.load(t)) is not None]
     if not complete:
-        _stop(f"stopped with {len(results)} of {len(trials)} folds done; the same command goes on from there", 130)
+        _stop(
+            f"stopped with {len(results)} of {len(trials)} folds done; the same command goes on from there", INTERRUPTED
+        )
     summary = Summary(results)
-    paper = printed(first.model, first.dataset)
+    changed = changed_settings(first)
+    paper = printed(first.model, first.dataset, changed)
     values = {
         **summary.to_dict(),
+        "changed": changed,
         "paper": None if paper is None else paper._asdict(),
-        "data": {"source": data.source, "checksum": data.checksum},
-        "folder": str(folder),
+        **about,
     }
-    store.save_run(values)
+    store.save_run({**values, "state": "complete"})
     if as_json:
         print(json.dumps(values))
     else:
-        print_summary(summary, None if paper is None else str(paper), str(folder))
+        print_summary(summary, changed, None if paper is None else str(paper), str(folder))
 
 
 # ---- bench ----
@@ -284,8 +299,6 @@ def bench(
 
 def _run_name(trial: Trial) -> str:
     """One folder for trials that differ only in their fold."""
-    from dataclasses import asdict
-
     from tapnet.training.trial import digest
 
     same = {key: value for key, value in asdict(trial).items() if key != "fold"}

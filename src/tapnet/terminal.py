@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def _report_finished_folds(event: Event) -> None:
         print(f"{event.trial.dataset} fold {event.trial.fold}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
 
 
-def print_summary(summary: Summary, paper: str | None, folder: str) -> None:
+def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | None, folder: str) -> None:
     """A row a fold, then one line with everything that an accuracy must be read with."""
     console = Console(highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -70,16 +70,23 @@ def print_summary(summary: Summary, paper: str | None, folder: str) -> None:
     for r in summary.results:
         last = r.curves["test_accuracy"][-1]
         table.add_row(
-            str(r.trial.fold), f"{r.reading.accuracy:.1f}", str(r.reading.epoch), f"{last:.1f}", f"{r.seconds:.1f}"
+            str(r.trial.fold),
+            f"{r.reading.accuracy:.1f}",
+            str(r.reading.epoch),
+            f"{last:.1f}",
+            f"{r.seconds:.1f}",
+            *(["[red]diverged[/]"] if r.diverged else []),
         )
     console.print(table)
     trial, values = summary.results[0].trial, summary.to_dict()
-    name = trial.model if values["pool"] in (None, "tap") else f"{trial.model} with pool {values['pool']}"
+    settings = ", ".join(f"{key} {value}" for key, value in changed.items())
+    name = f"{trial.model} with {settings}" if settings else trial.model
+    by = "" if trial.protocol == "paper" else " by the protocol paper"
     folds = f"{len(summary.results)} of {trial.folds}" if len(summary.results) < trial.folds else str(trial.folds)
     console.print(
         f"\n[bold]{escape(trial.dataset)}, {name}: {summary.mean:.1f} ± {summary.std:.1f} %[/] "
         f"(protocol {trial.protocol}: {values['reading']}; {folds} folds × {trial.training.epochs} epochs)"
-        + (f"; the paper prints {paper}" if paper else "")
+        + (f"; the paper prints {paper}{by}" if paper else "")
     )
     for words, (mean, std) in summary.beside.items():
         note = ", which no one can know beforehand" if words.startswith("best test") else ""

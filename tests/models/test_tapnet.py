@@ -72,6 +72,27 @@ def test_called_as_pyg_calls_models(mutag):
         model(data.x)
 
 
+def test_autocast_and_compile(mutag):
+    torch.manual_seed(0)
+    model, data = TAPNet(7, 2), mutag[0]
+    for x in (data.x, torch.randn(len(data.x), 7)):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits = model.train()(x, data.edge_index)
+        logits.float().sum().backward()
+        expected = model.eval()(x, data.edge_index)
+        torch.testing.assert_close(torch.compile(model, backend="aot_eager")(x, data.edge_index), expected)
+    with pytest.raises(TypeError, match="integer categories or"):
+        model(data.x.view(-1, 1), data.edge_index)
+
+
+def test_graphs_in_any_order(mutag):
+    torch.manual_seed(0)
+    model, batch = TAPNet(7, 2).double().eval(), mutag.batch(range(4))
+    order = torch.randperm(batch.num_nodes)
+    mixed = model(batch.x[order], torch.argsort(order)[batch.edge_index], batch.graph[order])
+    torch.testing.assert_close(mixed, model(batch))
+
+
 @pytest.mark.parametrize(
     "chosen",
     [
@@ -119,6 +140,8 @@ def test_attributes_as_input(tmp_path):
         ({"ratios": (0.5, 1.5)}, "ratio is"),
         ({"dropout": 1.0}, "dropout is at least 0 and below 1"),
         ({"aux": -1.0}, "aux is at least 0"),
+        ({"aux": float("inf")}, "aux is at least 0 and finite"),
+        ({"connectivity": float("nan")}, "connectivity is a finite number"),
         ({"aux": 1.0, "pool": "none"}, "needs pool 'tap' with local voting"),
         ({"aux": 1.0, "local_voting": False}, "needs pool 'tap' with local voting"),
         ({"hidden_channels": 0}, "at least one channel"),

@@ -4,6 +4,7 @@ import copy
 from fractions import Fraction
 
 import dense
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from torch_geometric.nn import TopKPooling
 from torch_geometric.utils import to_undirected
 
-from tapnet import TAPooling, unpool
+from tapnet import TAPooling, link_prediction_loss, unpool
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 from tapnet.nn.similarity import SIMILARITIES
@@ -191,6 +192,22 @@ def test_both_ways_to_find_the_top_k_agree_even_with_ties(sizes, seed, negative)
     assert _top_k_by_threshold(score, k, offsets(sizes), segment).tolist() == expected
 
 
+@given(batches, st.integers(0, 1000))
+def test_both_ways_to_cut_out_a_subgraph_agree(graphs, seed):
+    from tapnet.data.batch import restricted, restricted_on_cpu
+
+    x, edge_index, batch = graphs
+    whole = GraphBatch.from_edge_index(x, edge_index, batch)
+    perm = (torch.rand(len(x), generator=torch.Generator().manual_seed(seed)) < 0.5).nonzero()[:, 0]
+    plain, fast = (cut(whole.edge_ptr, whole.neighbor, perm) for cut in (restricted, restricted_on_cpu))
+    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(plain, fast, strict=True))
+    a = torch.zeros(len(x), len(x))
+    a[whole.edge_index[0], whole.edge_index[1]] = 1
+    expected = a[perm][:, perm].nonzero().T
+    rows = torch.repeat_interleave(torch.arange(len(perm)), fast[0].diff())
+    assert torch.equal(torch.stack([rows, fast[1].long()]), expected)
+
+
 def test_the_number_kept_is_exact():
     sizes = torch.arange(1, 4000)
     for ratio in (0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 0.123456789):
@@ -344,6 +361,49 @@ def test_cuda_gives_the_same_result():
     torch.testing.assert_close(on_cpu[0], on_gpu[0].cpu())
 
 
+def test_a_node_that_is_not_there_is_an_error_and_not_a_crash():
+    x = torch.randn(4, 5)
+    for wrong in ([[0], [7]], [[0, 1], [1, 100_000_000]], [[-1], [0]]):
+        with pytest.raises(IndexError, match="edge_index names node"):
+            TAPooling(5)(x, torch.tensor(wrong))
+        with pytest.raises(IndexError, match="edge_index names node"):
+            link_prediction_loss(x, torch.tensor(wrong))
+
+
+def test_what_pyg_users_are_used_to():
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]], dtype=torch.int32)
+    assert TAPooling(1)(torch.randn(4), edge_index)[0].shape == (2, 1)
+    assert TAPooling(3, np.int64(3))(torch.randn(4, 3), edge_index)[0].shape == (3, 3)
+    with pytest.raises(SettingError, match="dropout is at least 0"):
+        TAPooling(3, dropout=-0.5)
+
+
+def test_link_loss_in_half_precision_and_with_graphs_in_any_order():
+    x, edge_index, batch = random_batch([300, 5], 2.0, 0)
+    full = link_prediction_loss(x.float(), edge_index, batch, weight=torch.eye(CHANNELS))
+    for dtype in (torch.float16, torch.bfloat16):
+        with torch.autocast("cpu", dtype=dtype):
+            torch.testing.assert_close(
+                link_prediction_loss(x.float(), edge_index, batch, weight=torch.eye(CHANNELS)), full
+            )
+    order = torch.randperm(305)
+    mixed = link_prediction_loss(x[order].float(), torch.argsort(order)[edge_index], 3 * batch[order])
+    torch.testing.assert_close(mixed, link_prediction_loss(x.float(), edge_index, batch))
+    with pytest.raises(SettingError, match="similarity is one of"):
+        link_prediction_loss(x, edge_index, batch, similarity="cosine")
+    with pytest.raises(SettingError, match="needs its weight"):
+        link_prediction_loss(x, edge_index, batch, similarity="concat")
+
+
+def test_compiled_votes_and_losses_are_the_same():
+    x, edge_index, batch = random_batch([6, 8], 2.0, 0)
+    pool = make()
+    compiled = torch.compile(lambda *a: (pool.votes(*a).score, link_prediction_loss(*a)), backend="aot_eager")
+    score, loss = compiled(x, edge_index, batch)
+    assert torch.equal(score, pool.votes(x, edge_index, batch).score)
+    assert torch.equal(loss, link_prediction_loss(x, edge_index, batch))
+
+
 def test_thousands_of_graphs_at_once():
     x, edge_index, batch = random_batch([3] * 4000, 2.0, 0)
     assert make(ratio=2)(x, edge_index, None, batch)[3].bincount().tolist() == [2] * 4000
@@ -361,7 +421,6 @@ def test_unpool_puts_rows_back():
 @given(batches, st.sampled_from(SIMILARITIES), st.sampled_from(["sigmoid", "softmax"]), st.sampled_from([1, 20, 10**6]))
 @settings(max_examples=50)
 def test_the_link_loss_equals_the_dense_formula(graphs, similarity, reading, pairs):
-    from tapnet import link_prediction_loss
     from tapnet.nn import link
 
     x, edge_index, batch = graphs
@@ -384,8 +443,6 @@ def test_the_link_loss_equals_the_dense_formula(graphs, similarity, reading, pai
 
 
 def test_link_loss_of_two_nodes_by_hand():
-    from tapnet import link_prediction_loss
-
     x = torch.tensor([[0.0], [0.0]])
     loss = link_prediction_loss(x, torch.tensor([[0, 1], [1, 0]]))
     torch.testing.assert_close(loss, torch.log(torch.tensor(2.0)))

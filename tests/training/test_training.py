@@ -76,6 +76,17 @@ def test_each_protocol_reads_its_own_epoch():
     assert readings(curves)["last_epoch"] == (4, 70.0)
 
 
+def test_an_epoch_whose_loss_is_no_number_is_never_chosen(mutag, tmp_path):
+    curves = {"test_accuracy": [50.0, 60.0, 33.0], "validation_loss": [0.9, 0.8, float("nan")]}
+    assert read_off("fair", curves) == (2, 60.0)
+    trial = replace(make(mutag), training=TrainingSettings(epochs=2, lr=1e30))
+    result = run_trial(trial, mutag, Store(tmp_path))
+    assert result.diverged
+    text = Store(tmp_path).result_file(trial).read_text()
+    assert "NaN" not in text
+    assert Store(tmp_path).load(trial).diverged
+
+
 # ---- trials ----
 
 
@@ -89,6 +100,8 @@ def test_a_trial_is_named_by_everything_that_its_numbers_depend_on(mutag):
     ]  # fmt: skip
     assert len({t.key for t in (trial, *others)}) == 8
     assert make(mutag, threads=2).derived_seed == trial.derived_seed
+    assert make(mutag, settings={"connectivity": 1}).key == make(mutag, settings={"connectivity": 1.0}).key
+    assert make(mutag, settings={"ratios": (1,)}) != make(mutag, settings={"ratios": (1.0,)})
     assert len({t.derived_seed for t in (trial, *others[:4])}) == 5
 
 

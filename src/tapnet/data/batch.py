@@ -130,8 +130,17 @@ class GraphBatch:
 
     @classmethod
     def from_edge_index(cls, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> GraphBatch:
-        """From PyG's tensors. ``batch`` must ascend; self-loops and repeated columns of edge_index do not count."""
+        """From PyG's tensors; self-loops and repeated columns of edge_index do not count.
+
+        Where ``batch`` does not ascend, the nodes are sorted by it.
+        """
         device, num_nodes = x.device, x.size(0)
+        edge_index = edge_index.long()
+        if edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < num_nodes):
+            wrong = int(edge_index.max() if edge_index.max() >= num_nodes else edge_index.min())
+            raise IndexError(f"edge_index names node {wrong}; x has the nodes 0 to {num_nodes - 1}")
+        if batch is not None and (order := sorting(batch)) is not None:
+            return cls.from_edge_index(x[order], torch.argsort(order)[edge_index], batch[order])
         ptr = torch.tensor([0, num_nodes], device=device) if batch is None else offsets(torch.bincount(batch))
         rows, columns = _without_loops_and_repeats(edge_index, num_nodes)
         return cls(
@@ -142,6 +151,11 @@ class GraphBatch:
             neighbor=columns.int(),
             transposed=_transposed(rows, columns, num_nodes),
         )
+
+
+def sorting(batch: Tensor) -> Tensor | None:
+    """The order that brings the nodes of each graph together; None if they are together already."""
+    return None if bool((batch.diff() >= 0).all()) else torch.argsort(batch, stable=True)
 
 
 def restricted(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> tuple[Tensor, Tensor]:

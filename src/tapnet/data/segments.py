@@ -20,19 +20,28 @@ def segment_softmax(values: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
 class _SegmentSoftmax(Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
-        highest = torch.segment_reduce(values, "max", offsets=ptr)
-        result = (values - highest.index_select(0, segment)).exp_()
-        result /= torch.segment_reduce(result, "sum", offsets=ptr).index_select(0, segment)
+        result = softmax_of(values, ptr, segment)
         ctx.save_for_backward(result, ptr, segment)
         return result
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        result, ptr, segment = ctx.saved_tensors
-        weighted = grad * result
-        mean = torch.segment_reduce(weighted, "sum", offsets=ptr)
-        return weighted.addcmul_(result, mean.index_select(0, segment), value=-1), None, None
+        return softmax_gradient(grad, *ctx.saved_tensors), None, None
+
+
+def softmax_of(values: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
+    """``segment_softmax`` without a gradient."""
+    highest = torch.segment_reduce(values, "max", offsets=ptr)
+    result = (values - highest.index_select(0, segment)).exp_()
+    return result.div_(torch.segment_reduce(result, "sum", offsets=ptr).index_select(0, segment))
+
+
+def softmax_gradient(grad: Tensor, result: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
+    """The gradient of the values, given that of their softmax."""
+    weighted = grad * result
+    mean = torch.segment_reduce(weighted, "sum", offsets=ptr)
+    return weighted.addcmul_(result, mean.index_select(0, segment), value=-1)
 
 
 def segment_readout(h: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
@@ -23,10 +24,17 @@ class GraphClassifier(nn.Module, ABC):
 
     def forward(self, x: Tensor | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
         """x: [N] integer categories or [N, F] floats → [B, C] logits"""
+        logits: Tensor = self._logits(x, edge_index, batch)
+        return logits
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _logits(self, x: Tensor | GraphBatch, edge_index: Tensor | None, batch: Tensor | None) -> Tensor:
         if isinstance(x, GraphBatch):
             return self.outputs(x).logits
         if edge_index is None:
             raise TypeError("call the model with a GraphBatch, or with x, edge_index and batch")
+        if x.dim() != (2 if x.is_floating_point() else 1):
+            raise TypeError(f"x is [N] integer categories or [N, F] floats, not {list(x.shape)} {x.dtype}")
         return self.outputs(GraphBatch.from_edge_index(x, edge_index, batch)).logits
 
     @property

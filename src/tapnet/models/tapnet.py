@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -12,7 +13,7 @@ from tapnet.data.batch import GraphBatch, Norm
 from tapnet.errors import SettingError
 from tapnet.models.base import GraphClassifier, Outputs
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.dropout import dropout
+from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import SIMILARITIES, Similarity
@@ -46,9 +47,9 @@ class TAPNetSettings:
     link_reading: LinkReading = "sigmoid"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ratios", tuple(self.ratios))
-        for ratio in self.ratios:
-            check_ratio(ratio)
+        object.__setattr__(self, "ratios", tuple(check_ratio(ratio) for ratio in self.ratios))
+        for name in ("connectivity", "dropout", "classifier_dropout", "aux"):  # 1 and 1.0 are one setting
+            object.__setattr__(self, name, float(getattr(self, name)))
         for name, value, words in (
             ("pool", self.pool, get_args(Pool)),
             ("similarity", self.similarity, SIMILARITIES),
@@ -59,13 +60,14 @@ class TAPNetSettings:
         ):
             if value not in words:
                 raise SettingError(f"{name} is one of {', '.join(words)}, not {value!r}")
-        for name, rate in (("dropout", self.dropout), ("classifier_dropout", self.classifier_dropout)):
-            if not 0 <= rate < 1:
-                raise SettingError(f"{name} is at least 0 and below 1, not {rate}")
+        check_dropout(self.dropout)
+        check_dropout(self.classifier_dropout)
+        if not math.isfinite(self.connectivity):
+            raise SettingError(f"connectivity is a finite number, not {self.connectivity}")
         if self.hidden_channels < 1 or self.classifier_channels < 1:
             raise SettingError("a layer has at least one channel")
-        if not self.aux >= 0:
-            raise SettingError(f"aux is at least 0, not {self.aux}")
+        if not 0 <= self.aux < math.inf:
+            raise SettingError(f"aux is at least 0 and finite, not {self.aux}")
         if self.aux > 0 and (self.pool != "tap" or not self.local_voting):
             raise SettingError("aux uses the similarities of local voting: it needs pool 'tap' with local voting on")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +10,10 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet.data.batch import GraphBatch, Norm, scaled_product
-from tapnet.nn.dropout import dropout, keep_mask
+from tapnet.errors import SettingError
+from tapnet.nn.dropout import check_dropout, dropout, keep_mask
 from tapnet.nn.init import glorot_
+from tapnet.nn.precision import full_precision, widened
 
 
 class GraphConv(nn.Module):
@@ -32,6 +34,9 @@ class GraphConv(nn.Module):
         negative_slope: float = 0.01,
     ) -> None:
         super().__init__()
+        if norm not in get_args(Norm):
+            raise SettingError(f"norm is one of {', '.join(get_args(Norm))}, not {norm!r}")
+        check_dropout(dropout)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.norm: Norm = norm
         self.dropout, self.negative_slope = dropout, negative_slope
@@ -45,6 +50,10 @@ class GraphConv(nn.Module):
 
     def forward(self, x: Tensor, batch: GraphBatch) -> Tensor:
         """[N] categories or [N, in] floats → [N, out]"""
+        with full_precision(x):
+            return self._convolved(widened(x), batch)
+
+    def _convolved(self, x: Tensor, batch: GraphBatch) -> Tensor:
         if x.is_floating_point() and self.in_channels <= self.out_channels:  # the narrower side is propagated
             mask = keep_mask(x, self.dropout) if self.training and self.dropout > 0 else None
             before, after = batch.scales(self.norm, x.dtype)

@@ -9,15 +9,22 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from tapnet.errors import SettingError
+
 
 def dropout(h: Tensor, p: float, training: bool) -> Tensor:
     """Zeroes each element with probability p and scales the others by 1 / (1-p)."""
     if not training or p == 0:
         return h
-    if p >= 1 or h.device.type != "cpu":
+    if h.device.type != "cpu":
         return torch.nn.functional.dropout(h, p, training)
     result: Tensor = _Dropout.apply(h, p)
     return result
+
+
+def check_dropout(p: float) -> None:
+    if not 0 <= p < 1:
+        raise SettingError(f"dropout is at least 0 and below 1, not {p}")
 
 
 def keep_mask(like: Tensor, p: float) -> Tensor:
@@ -27,10 +34,11 @@ def keep_mask(like: Tensor, p: float) -> Tensor:
     """
     if like.device.type != "cpu":
         return torch.empty_like(like).bernoulli_(1 - p).mul_(1 / (1 - p))
-    threshold = round((1 - p) * 2**16)
-    bits = torch.empty((like.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    threshold = max(1, round((1 - p) * 2**16))
+    count = like.numel()
+    bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
     mask = torch.empty(like.shape, dtype=like.dtype)
-    torch.lt(bits.view(torch.int16)[: like.numel()].view(like.shape), threshold - 2**15, out=mask)
+    torch.lt((bits if count % 4 == 0 else bits[:count]).view(like.shape), threshold - 2**15, out=mask)
     return mask.mul_(2**16 / threshold)
 
 

@@ -12,13 +12,15 @@ from torch.utils.checkpoint import checkpoint
 from tapnet.data.batch import GraphBatch
 from tapnet.data.flat import concatenated_ranges
 from tapnet.errors import SettingError
-from tapnet.nn.similarity import Similarity, pairwise
+from tapnet.nn.precision import full_precision, widened
+from tapnet.nn.similarity import Similarity, check_similarity, pairwise
 
 LinkReading = Literal["sigmoid", "softmax"]
 
 PAIRS_AT_ONCE = 1 << 21  # bounds the part of the n×n matrices that exists at a time, going forward and back
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def link_prediction_loss(
     x: Tensor,
     edge_index: Tensor,
@@ -40,7 +42,7 @@ def link_prediction_loss(
             paper's "element-wise softmax" can mean either.
     """
     structure = GraphBatch.from_edge_index(x, edge_index, batch)
-    return link_loss(x, structure, weight=weight, similarity=similarity, reading=reading)
+    return link_loss(structure.x, structure, weight=weight, similarity=similarity, reading=reading)
 
 
 def link_loss(
@@ -54,8 +56,18 @@ def link_loss(
     """``link_prediction_loss`` on a GraphBatch. Exact, in blocks that are recomputed going back."""
     if reading not in ("sigmoid", "softmax"):
         raise SettingError(f"the reading of the link probability is 'sigmoid' or 'softmax', not {reading!r}")
+    check_similarity(similarity)
     if similarity == "bilinear" and weight is None:
         similarity = "dot"
+    if similarity == "concat" and weight is None:
+        raise SettingError("the similarity 'concat' needs its weight, [2d]")
+    with full_precision(x):
+        return _link_loss(widened(x), batch, None if weight is None else widened(weight), similarity, reading)
+
+
+def _link_loss(
+    x: Tensor, batch: GraphBatch, weight: Tensor | None, similarity: Similarity, reading: LinkReading
+) -> Tensor:
     total = x.new_zeros(())
     for first_row, rows, first_node, nodes in _blocks(batch):
 
@@ -65,7 +77,7 @@ def link_loss(
             return _block_loss(x, weight, similarity, reading, batch, first_row, rows, first_node, nodes)
 
         total = total + checkpoint(block, x, weight, first_row, rows, first_node, nodes, use_reentrant=False)
-    return total / batch.num_graphs
+    return total / batch.nodes_per_graph.count_nonzero()
 
 
 def _blocks(batch: GraphBatch) -> Iterator[tuple[Tensor, int, Tensor, Tensor]]:

@@ -12,11 +12,18 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from tapnet.data.batch import GraphBatch, scaled_product
+from tapnet.data.segments import softmax_gradient, softmax_of
+from tapnet.errors import SettingError
 
 Similarity = Literal["bilinear", "dot", "gaussian", "concat"]
 SIMILARITIES: tuple[Similarity, ...] = ("bilinear", "dot", "gaussian", "concat")
 
 EDGES_AT_ONCE = 1 << 17  # bounds what is gathered at a time
+
+
+def check_similarity(similarity: str) -> None:
+    if similarity not in SIMILARITIES:
+        raise SettingError(f"similarity is one of {', '.join(SIMILARITIES)}, not {similarity!r}")
 
 
 def weight_shape(similarity: Similarity, channels: int) -> tuple[int, ...] | None:
@@ -36,51 +43,59 @@ def pairwise(similarity: Similarity, weight: Tensor | None, a: Tensor, b: Tensor
     return finite_exp(product) if similarity == "gaussian" else product
 
 
-def linear_logits(
-    h: Tensor, weight: Tensor | None, projection: Tensor | None, batch: GraphBatch
+def linear_votes(
+    h: Tensor, weight: Tensor | None, projection: Tensor | None, local: bool, batch: GraphBatch
 ) -> tuple[Tensor, Tensor]:
-    """[N] and [N]: Σⱼ (D̂⁻¹Â)ᵢⱼ hᵢ W_r hⱼᵀ, and Ĥᵢ p, with Ĥ = D̂⁻¹ÂH.
+    """[N] and [N]: yᴸ of Eq. 1 with r(hᵢ, hⱼ) = hᵢ W_r hⱼᵀ (without a weight, the dot product), and yᴳ of Eq. 2.
 
-    r is linear in hⱼ, so the mean of r(hᵢ, ·) is r(hᵢ, the mean): (H W_r)ᵢ · Ĥᵢ. Both come from one product, and
-    nothing is stored per edge.
+    r is linear in hⱼ, so the mean of r(hᵢ, ·) over the neighbours is r(hᵢ, their mean): with Ĥ = D̂⁻¹ÂH, the local
+    vote is a softmax of (H W_r)ᵢ · Ĥᵢ / n and the global one of Ĥᵢ p. Both come from one product, and nothing is
+    stored per edge. Without ``local``, or without a projection, that vote is zero.
     """
-    mean, projected = _LinearLogits.apply(h, weight, projection, batch)
-    return mean, projected
+    y_local, y_global = _LinearVotes.apply(h, weight, projection, local, batch)
+    return y_local, y_global
 
 
-class _LinearLogits(Function):
-    """As one step, since on small graphs most of the time is the number of calls."""
+class _LinearVotes(Function):
+    """As one step with its gradient written out, since on small graphs most of the time is the number of calls."""
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, weight: Tensor | None, projection: Tensor | None, batch: GraphBatch
+        ctx: Any, h: Tensor, weight: Tensor | None, projection: Tensor | None, local: bool, batch: GraphBatch
     ) -> tuple[Tensor, Tensor]:
-        inverse = batch.inverse_degree(h.dtype)
+        inverse, size = batch.inverse_degree(h.dtype), batch.size.to(h.dtype)
         aggregated = scaled_product(h, None, inverse, batch)  # Ĥ
-        left = h if weight is None else h @ weight  # H W_r
-        ctx.save_for_backward(h, weight, projection, aggregated, left)
-        ctx.structure = inverse, batch
-        mean = (left * aggregated).sum(dim=1)
-        return mean, mean.new_zeros(len(h)) if projection is None else aggregated @ projection
+        left, y_local, y_global = None, h.new_zeros(len(h)), h.new_zeros(len(h))
+        if local:
+            left = h if weight is None else h @ weight  # H W_r
+            y_local = softmax_of((left * aggregated).sum(dim=1).div_(size), batch.ptr, batch.graph)
+        if projection is not None:
+            y_global = softmax_of(aggregated @ projection, batch.ptr, batch.graph)
+        ctx.save_for_backward(h, weight, projection, aggregated, left, y_local, y_global)
+        ctx.structure = inverse, size, batch
+        return y_local, y_global
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_mean: Tensor, of_projected: Tensor) -> tuple[Tensor | None, ...]:
-        h, weight, projection, aggregated, left = ctx.saved_tensors
-        inverse, batch = ctx.structure
-        of_mean = of_mean.unsqueeze(1)
-        of_aggregated = of_mean * left
+    def backward(ctx: Any, grad_local: Tensor, grad_global: Tensor) -> tuple[Tensor | None, ...]:
+        h, weight, projection, aggregated, left, y_local, y_global = ctx.saved_tensors
+        inverse, size, batch = ctx.structure
+        of_left = of_weight = of_projection = None
+        of_aggregated = torch.zeros_like(h) if left is None else left
+        if left is not None:
+            of_mean = softmax_gradient(grad_local, y_local, batch.ptr, batch.graph).div_(size).unsqueeze(1)
+            of_aggregated, of_left = of_mean * left, of_mean * aggregated
         if projection is not None:
+            of_projected = softmax_gradient(grad_global, y_global, batch.ptr, batch.graph)
             of_aggregated.addr_(of_projected, projection)
-        of_left = of_mean * aggregated
+            of_projection = of_projected @ aggregated
         of_h = scaled_product(of_aggregated, inverse, None, batch, transpose=True)
-        of_h = of_h.add_(of_left) if weight is None else of_h.addmm_(of_left, weight.t())
-        return (
-            of_h,
-            None if weight is None else h.t() @ of_left,
-            None if projection is None else of_projected @ aggregated,
-            None,
-        )
+        if of_left is not None and weight is not None:
+            of_h.addmm_(of_left, weight.t())
+            of_weight = h.t() @ of_left
+        elif of_left is not None:
+            of_h += of_left
+        return of_h, of_weight, of_projection, None, None
 
 
 def mean_over_edges(similarity: Similarity, weight: Tensor | None, h: Tensor, batch: GraphBatch) -> Tensor:

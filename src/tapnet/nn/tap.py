@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -11,13 +12,14 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet.data.batch import GraphBatch
+from tapnet.data.batch import GraphBatch, sorting
 from tapnet.data.segments import segment_softmax, top_k
 from tapnet.errors import SettingError
-from tapnet.nn.dropout import dropout
+from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading, link_loss
-from tapnet.nn.similarity import SIMILARITIES, Similarity, linear_logits, mean_over_edges, weight_shape
+from tapnet.nn.precision import full_precision, widened
+from tapnet.nn.similarity import Similarity, check_similarity, linear_votes, mean_over_edges, weight_shape
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
 GATES: tuple[Gate, ...] = ("straight-through", "none", "sigmoid", "tanh")
@@ -57,7 +59,8 @@ class TAPooling(nn.Module):
 
     Row 0 of ``edge_index`` is i, the node that votes over its neighbours j in row 1. Self-loops count as none and
     a repeated column counts once. The forward value is the paper's: H′ = H[idx]. Selecting rows passes no gradient
-    to W_r and p, so by default the kept rows are multiplied by s / stop_gradient(s), which is 1.
+    to W_r and p, so by default the kept rows are multiplied by s / stop_gradient(s), which is 1. Gradients can be
+    taken once, not twice.
 
     Args:
         in_channels: d, the size of each node's features.
@@ -84,9 +87,9 @@ class TAPooling(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_ratio(ratio)
-        if similarity not in SIMILARITIES:
-            raise SettingError(f"similarity is one of {', '.join(SIMILARITIES)}, not {similarity!r}")
+        ratio = check_ratio(ratio)
+        check_dropout(dropout)
+        check_similarity(similarity)
         if gate not in GATES:
             raise SettingError(f"gate is one of {', '.join(GATES)}, not {gate!r}")
         self.in_channels, self.ratio, self.connectivity = in_channels, ratio, connectivity
@@ -109,18 +112,20 @@ class TAPooling(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
         """As PyG's poolings: x, edge_index, edge_attr, batch, perm, score of the coarsened graphs."""
+        x = x.view(-1, 1) if x.dim() == 1 else x
+        edge_index = edge_index.long()
         if batch is None:
             batch = edge_index.new_zeros(x.size(0))
         perm, score = self._select(x, edge_index, batch)
         edge_index, edge_attr = induced_edges(perm, edge_index, edge_attr, x.size(0))
         return self._kept_rows(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def votes(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Votes:
         """Each part of every node's score, for a picture or an explanation."""
-        order = _sorting(batch)
-        if order is None:
+        order = None if batch is None else sorting(batch)
+        if batch is None or order is None:
             return self.votes_of(self.seen(x), GraphBatch.from_edge_index(x, edge_index, batch))
-        assert batch is not None
         place = torch.argsort(order)
         votes = self.votes(x[order], place[edge_index], batch[order])
         return Votes(*(part[place] for part in votes))
@@ -128,7 +133,7 @@ class TAPooling(nn.Module):
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
         score = self.votes(x, edge_index, batch).score
-        order = _sorting(batch)
+        order = sorting(batch)
         if order is None:
             perm = self._top(score.detach(), batch)
         else:
@@ -148,8 +153,7 @@ class TAPooling(nn.Module):
 
     def seen(self, x: Tensor) -> Tensor:
         """The features that the votes (and the auxiliary objective) see."""
-        h = x if x.dtype == torch.float64 else x.float()  # scores are never computed in half precision
-        return dropout(h, self.dropout, self.training)
+        return dropout(widened(x), self.dropout, self.training)  # scores are never computed in half precision
 
     def keep_best(self, x: Tensor, batch: GraphBatch, score: Tensor) -> Pooled:
         """Eq. 3: the k best nodes of each graph and what joins them."""
@@ -161,9 +165,7 @@ class TAPooling(nn.Module):
 
     def votes_of(self, h: Tensor, batch: GraphBatch) -> Votes:
         """Eq. 1, 2 and 4 on a GraphBatch, of the features as they are seen."""
-        if not torch.is_autocast_enabled(h.device.type):
-            return self._votes(h, batch)
-        with torch.autocast(h.device.type, enabled=False):
+        with full_precision(h):
             return self._votes(h, batch)
 
     def _votes(self, h: Tensor, batch: GraphBatch) -> Votes:
@@ -173,16 +175,13 @@ class TAPooling(nn.Module):
         weight, projection = (None if p is None else p.to(h.dtype) for p in (self.weight, self.projection))
         if self.similarity in ("bilinear", "dot"):
             if self.local_voting or self.global_voting:
-                mean, projected = linear_logits(h, weight, projection, batch)
-        else:
-            if self.local_voting:
-                mean = mean_over_edges(self.similarity, weight, h, batch)
-            if projection is not None:
-                projected = batch.propagate(h, "mean") @ projection
+                local, global_ = linear_votes(h, weight, projection, self.local_voting, batch)
+            return Votes(local, global_, connectivity, local + global_ + connectivity)
         if self.local_voting:
-            local = segment_softmax(mean / size, batch.ptr, batch.graph)  # Eq. 1
-        if self.global_voting:
-            global_ = segment_softmax(projected, batch.ptr, batch.graph)  # Eq. 2
+            mean = mean_over_edges(self.similarity, weight, h, batch)
+            local = segment_softmax(mean / size, batch.ptr, batch.graph)
+        if projection is not None:
+            global_ = segment_softmax(batch.propagate(h, "mean") @ projection, batch.ptr, batch.graph)
         return Votes(local, global_, connectivity, local + global_ + connectivity)
 
     def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
@@ -245,10 +244,12 @@ def _exact(ratio: float) -> Fraction:
     return Fraction(str(ratio)).limit_denominator(10**9)
 
 
-def check_ratio(ratio: float | int) -> None:
-    good = ratio >= 1 if isinstance(ratio, int) and not isinstance(ratio, bool) else 0 < ratio <= 1
-    if not good or isinstance(ratio, bool):
+def check_ratio(ratio: float | int) -> float | int:
+    """The ratio as Python's own float or int, if it can be one."""
+    whole = isinstance(ratio, Integral)
+    if isinstance(ratio, bool) or not (ratio >= 1 if whole else 0 < ratio <= 1):
         raise SettingError(f"ratio is a float above 0 and at most 1, or a whole number of nodes, not {ratio!r}")
+    return int(ratio) if whole else float(ratio)
 
 
 def induced_edges(
@@ -265,10 +266,3 @@ def induced_edges(
 def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
     """[K, …] → [num_nodes, …]: rows back where they came from, zeros elsewhere."""
     return x.new_zeros(num_nodes, *x.shape[1:]).index_copy(0, perm, x)
-
-
-def _sorting(batch: Tensor | None) -> Tensor | None:
-    """The order that brings the nodes of each graph together; None if they are together already."""
-    if batch is None or bool((batch.diff() >= 0).all()):
-        return None
-    return torch.argsort(batch, stable=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class Printed(NamedTuple):
@@ -70,6 +71,23 @@ TABLE5 = {  # REDDIT-BINARY: accuracy and number of parameters
 }
 
 
-def printed(model: str, dataset: str) -> Printed | None:
-    """The paper's accuracy of a system on a data set (Tables 1 and 2)."""
-    return {**TABLE1.get(model, {}), **TABLE2.get(model, {})}.get(dataset)
+# What is changed in TAPNet in each row of Tables 4 and 5.
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "w/o TAP": {"pool": "none"},
+    "w/o LV": {"local_voting": False},
+    "w/o GV": {"global_voting": False},
+    "w/o GCT": {"connectivity": 0.0},
+    "w/o LV&GV": {"local_voting": False, "global_voting": False},
+}
+
+
+def printed(model: str, dataset: str, changed: Mapping[str, Any] | None = None) -> Printed | None:
+    """The paper's accuracy of a system on a data set, with these settings changed; None where it prints none."""
+    if not changed:
+        return {**TABLE1.get(model, {}), **TABLE2.get(model, {})}.get(dataset)
+    if model != "tapnet":
+        return None
+    row = "w AUX" if set(changed) == {"aux"} else next((r for r, c in ABLATIONS.items() if c == changed), None)
+    if row == "w/o LV&GV":
+        return TABLE5[row][0] if dataset == "REDDIT-BINARY" else None
+    return None if row is None else TABLE4[row].get(dataset)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import queue
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -15,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.load import load_dataset
+from tapnet.errors import TapnetError
 from tapnet.training.loop import CHECKPOINT_EVERY, Interrupted, run_trial
 from tapnet.training.store import Store
 from tapnet.training.trial import Trial
@@ -92,7 +96,7 @@ class _Flag:
 
 @contextlib.contextmanager
 def _stop_on_interrupt() -> Iterator[_Flag]:
-    """The first Ctrl-C asks the running trials to stop after their epoch; the second ends the program at once."""
+    """The first Ctrl-C (or a polite kill) asks the running trials to stop after their epoch; the second ends it all."""
     flag = _Flag()
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -100,13 +104,26 @@ def _stop_on_interrupt() -> Iterator[_Flag]:
             raise KeyboardInterrupt
         flag.set()
 
-    try:
-        before = signal.signal(signal.SIGINT, ask)
-    except ValueError:  # not the main thread: whoever owns that one handles Ctrl-C
-        yield flag
+    if threading.current_thread() is not threading.main_thread():
+        yield flag  # whoever owns the main thread handles signals
         return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield flag
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; those started within this ignore it, and the parent answers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -117,10 +134,18 @@ _worker: dict[str, Any] = {}  # what each process was given when it started
 
 
 def _start_worker(data: DataReference, folder: Path, events: Any, stop: Any, checkpoint_every: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent alone answers it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker.update(
         dataset=data.load(), store=Store(folder), events=events, stop=stop, checkpoint_every=checkpoint_every
     )
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot tell its processes; without this they would go on alone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run_in_worker(trial: Trial) -> bool:
@@ -149,20 +174,28 @@ def _run_in_processes(
     on_event: OnEvent,
     stop: _Flag,
 ) -> bool:
-    import multiprocessing
-
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
     events, stop_all = context.Queue(), context.Event()
     arguments = (data, store.folder, events, stop_all, checkpoint_every)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=arguments) as pool:
-        futures = [pool.submit(_run_in_worker, trial) for trial in trials]
+        with _deaf_to_interrupts():
+            futures = [pool.submit(_run_in_worker, trial) for trial in trials]
         while True:
-            if stop.is_set():
-                stop_all.set()
             done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
+            failed = next((f for f in futures if f.done() and f.exception() is not None), None)
+            if stop.is_set() or failed is not None:
+                stop_all.set()
             try:
                 on_event(events.get(timeout=0.1))
             except queue.Empty:
                 if done:
                     break
-        return all(future.result() for future in futures)
+        try:
+            return all(future.result() for future in futures)
+        except BrokenProcessPool:
+            if stop.is_set():
+                return False
+            raise TapnetError(
+                "a process of the run died (out of memory?); the same command goes on from the last checkpoint, "
+                "with --jobs 1 in one process"
+            ) from None

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from tapnet.data.dataset import GraphDataset
 from tapnet.models.base import GraphClassifier
 from tapnet.models.registry import find_model
-from tapnet.training.protocol import Split, split
+from tapnet.training.protocol import Reading, Split, read_off, split
 from tapnet.training.store import Store
 from tapnet.training.trial import Trial, TrialResult, versions
 
@@ -47,7 +47,7 @@ def run_trial(
         run.train_epoch()
         run.evaluate()
         run.seconds = time.perf_counter() - started
-        progress(run.epoch, run.result().reading.accuracy)
+        progress(run.epoch, run.reading.accuracy)
         finished = run.epoch == trial.training.epochs
         if not finished and should_stop():
             store.save_checkpoint(trial, run.state())
@@ -120,7 +120,7 @@ class _Run:
             loss, accuracy = self._loss_and_accuracy(self.split.validation)
             self.curves["validation_loss"].append(loss)
             self.curves["validation_accuracy"].append(accuracy)
-        if self.result().reading.epoch == self.epoch:  # the best so far
+        if self.reading.epoch == self.epoch:  # the best so far
             self.best_weights = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
 
     @torch.inference_mode()
@@ -133,6 +133,10 @@ class _Run:
             loss = loss + cross_entropy(logits, batch.y, reduction="sum").double().cpu()
             correct = correct + (logits.argmax(1) == batch.y).sum().cpu()
         return float(loss) / len(graphs), 100 * float(correct) / len(graphs)
+
+    @property
+    def reading(self) -> Reading:
+        return read_off(self.trial.protocol, self.curves)
 
     def result(self) -> TrialResult:
         return TrialResult(self.trial, self.curves, self.seconds, self.model.num_parameters, versions())

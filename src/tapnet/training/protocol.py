@@ -89,5 +89,6 @@ def readings(curves: Mapping[str, Sequence[float]]) -> dict[str, Reading]:
     accuracy = curves["test_accuracy"]
     epochs = {"best_test_epoch": int(np.argmax(accuracy)), "last_epoch": len(accuracy) - 1}
     if curves.get("validation_loss"):
-        epochs["lowest_validation_loss"] = int(np.argmin(curves["validation_loss"]))
+        loss = np.nan_to_num(np.asarray(curves["validation_loss"], dtype=float), nan=np.inf)
+        epochs["lowest_validation_loss"] = int(np.argmin(loss))
     return {name: Reading(epoch + 1, accuracy[epoch]) for name, epoch in epochs.items()}

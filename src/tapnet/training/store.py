@@ -48,6 +48,8 @@ class Store:
             return TrialResult.from_dict(values)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise TapnetError(f"{file}: cannot be read ({error.strerror or error})") from None
         except (ValueError, KeyError, TypeError, AttributeError):
             file.replace(file.with_suffix(".damaged"))
             return None
@@ -75,6 +77,8 @@ class Store:
             return state
         except FileNotFoundError:
             return None
+        except (OSError, MemoryError) as error:
+            raise TapnetError(f"{file}: cannot be read ({error})") from None
         except Exception:  # whatever a damaged file makes torch raise
             file.replace(file.with_suffix(".damaged"))
             return None

@@ -8,14 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from tapnet.models.registry import find_model
 from tapnet.training.protocol import PROTOCOLS, readings
-from tapnet.training.trial import TrialResult
+from tapnet.training.trial import Trial, TrialResult
 
 READINGS = {
     "best_test_epoch": "best test epoch of each fold",
     "last_epoch": "last epoch",
     "lowest_validation_loss": "epoch with the lowest validation loss",
 }
+
+
+def changed_settings(trial: Trial) -> dict[str, Any]:
+    """The settings of the model that are not its paper's on that data set."""
+    usual = asdict(find_model(trial.model).make_settings(trial.dataset, {}))
+    return {name: value for name, value in asdict(trial.settings).items() if value != usual[name]}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,15 +32,17 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} is at least 1, not {getattr(self, name)}")
+            if not 1 <= getattr(self, name) < 2**31:
+                raise SettingError(f"{name} is at least 1 and below 2³¹, not {getattr(self, name)}")
+        for name in ("lr", "weight_decay"):  # 1 and 1.0 are one setting
+            object.__setattr__(self, name, float(getattr(self, name)))
         if not 0 < self.lr < float("inf"):
             raise SettingError(f"lr is above 0, not {self.lr}")
         if not 0 <= self.weight_decay < float("inf"):
             raise SettingError(f"weight_decay is at least 0, not {self.weight_decay}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     """One model trained once: hashable, and named by the hash of everything that its numbers depend on."""
 
@@ -66,6 +69,12 @@ class Trial:
     def key(self) -> str:
         return digest(asdict(self))
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trial) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
     @property
     def derived_seed(self) -> int:
         """What initialisation, order and dropout are drawn from: it follows from the settings, the fold and seed."""
@@ -89,6 +98,10 @@ class TrialResult:
     versions: Mapping[str, str]
 
     @property
+    def diverged(self) -> bool:
+        return not math.isfinite(self.curves["train_loss"][-1])
+
+    @property
     def reading(self) -> Reading:
         """The accuracy that the trial's own protocol reports."""
         return protocols.read_off(self.trial.protocol, self.curves)
@@ -103,18 +116,23 @@ class TrialResult:
             "parameters": self.parameters,
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
-            "curves": {name: list(values) for name, values in self.curves.items()},
+            "curves": {name: _without_nan(values) for name, values in self.curves.items()},
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrialResult:
         return cls(
             Trial.from_dict(values["trial"]),
-            values["curves"],
+            {name: [math.nan if v is None else v for v in curve] for name, curve in values["curves"].items()},
             values["seconds"],
             values["parameters"],
             values["versions"],
         )
+
+
+def _without_nan(values: Sequence[float]) -> list[float | None]:
+    """JSON has no NaN or infinity: null stands for a loss that is no number."""
+    return [v if math.isfinite(v) else None for v in values]
 
 
 def versions() -> dict[str, str]:
