@@ -74,3 +74,10 @@ def test_the_scaling_picture_is_drawn(tmp_path):
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "scaling.png").stat().st_size > 1000
+
+
+def test_the_limits_are_measured():
+    words = [str(ROOT / "benchmarks" / "limits.py"), "--tiny"]
+    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert "memory bandwidth" in result.stdout

@@ -208,6 +208,15 @@ def test_both_ways_to_cut_out_a_subgraph_agree(graphs, seed):
     assert torch.equal(torch.stack([rows, fast[1].long()]), expected)
 
 
+@given(batches)
+def test_both_ways_to_compress_the_edges_agree(graphs):
+    from tapnet.data.batch import compressed, compressed_on_cpu
+
+    x, edge_index, _ = graphs
+    for plain, fast in zip(compressed(edge_index, len(x)), compressed_on_cpu(edge_index, len(x)), strict=True):
+        assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(plain, fast, strict=True))
+
+
 def test_the_number_kept_is_exact():
     sizes = torch.arange(1, 4000)
     for ratio in (0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 0.123456789):

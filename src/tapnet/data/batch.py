@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from scipy.sparse import coo_array
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -142,14 +143,15 @@ class GraphBatch:
         if batch is not None and (order := sorting(batch)) is not None:
             return cls.from_edge_index(x[order], torch.argsort(order)[edge_index], batch[order])
         ptr = torch.tensor([0, num_nodes], device=device) if batch is None else offsets(torch.bincount(batch))
-        rows, columns = _without_loops_and_repeats(edge_index, num_nodes)
+        compress = compressed_on_cpu if device.type == "cpu" else compressed
+        (edge_ptr, neighbor), transposed = compress(edge_index, num_nodes)
         return cls(
             x=x,
             y=torch.zeros(len(ptr) - 1, dtype=torch.int64, device=device),
             ptr=ptr,
-            edge_ptr=offsets(torch.bincount(rows, minlength=num_nodes)).int(),
-            neighbor=columns.int(),
-            transposed=_transposed(rows, columns, num_nodes),
+            edge_ptr=edge_ptr,
+            neighbor=neighbor,
+            transposed=transposed,
         )
 
 
@@ -187,28 +189,35 @@ def restricted_on_cpu(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> tuple
     return torch.from_numpy(new_ptr), torch.from_numpy(target[kept])
 
 
-def _without_loops_and_repeats(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """The edges sorted by row, then column; each once."""
-    rows, columns = edge_index
-    key = rows * num_nodes + columns
-    if not bool((key.diff() > 0).all()):  # PyG's data mostly come sorted, and sorting costs more than all the rest
+Compressed = tuple[Tensor, Tensor]  # edge_ptr and neighbor
+
+
+def compressed(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed]:
+    """A and Aᵀ in compressed rows, without self-loops and with every column of edge_index once."""
+    rows, columns = edge_index[:, edge_index[0] != edge_index[1]]
+
+    def ordered(key: Tensor) -> Compressed:
         key = torch.unique(key)
-        rows, columns = key // max(num_nodes, 1), key % max(num_nodes, 1)
+        counts = torch.bincount(key // max(num_nodes, 1), minlength=num_nodes)
+        return offsets(counts).int(), (key % max(num_nodes, 1)).int()
+
+    return ordered(rows * num_nodes + columns), ordered(columns * num_nodes + rows)
+
+
+def compressed_on_cpu(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed]:
+    """The same by SciPy, which counts where the above sorts: linear in the edges, and several times as fast."""
+    rows, columns = edge_index.numpy()
     proper = rows != columns
-    return (rows, columns) if bool(proper.all()) else (rows[proper], columns[proper])
+    if not proper.all():
+        rows, columns = rows[proper], columns[proper]
+    ones = np.ones(len(rows), dtype=np.int8)
+    matrix = coo_array((ones, (rows, columns)), shape=(num_nodes, num_nodes)).tocsr()
+    matrix.sum_duplicates()
 
+    def tensors(m: Any) -> Compressed:
+        return torch.from_numpy(m.indptr.astype(np.int32)), torch.from_numpy(m.indices.astype(np.int32, copy=False))
 
-def _transposed(rows: Tensor, columns: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """edge_ptr and neighbor of Aᵀ."""
-    edge_ptr = offsets(torch.bincount(columns, minlength=num_nodes)).int()
-    if rows.device.type != "cpu":
-        return edge_ptr, rows[torch.argsort(columns, stable=True)].int()
-    from scipy.sparse import csr_array  # linear in the edges, where a sort is not
-
-    row_ptr = offsets(torch.bincount(rows, minlength=num_nodes)).int().numpy()
-    ones = torch.ones(len(columns), dtype=torch.int8).numpy()
-    flipped = csr_array((ones, columns.int().numpy(), row_ptr), shape=(num_nodes, num_nodes)).tocsc()
-    return edge_ptr, torch.from_numpy(flipped.indices)
+    return tensors(matrix), tensors(matrix.tocsc())
 
 
 class _Propagate(Function):

@@ -258,9 +258,10 @@ def induced_edges(
     """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
     number = edge_index.new_full((num_nodes,), -1)
     number[perm] = torch.arange(len(perm), device=perm.device)
-    ends = number[edge_index]
-    kept = (ends >= 0).all(dim=0)
-    return ends[:, kept], None if edge_attr is None else edge_attr[kept]
+    rows, columns = number.index_select(0, edge_index[0]), number.index_select(0, edge_index[1])
+    kept = ((rows >= 0) & (columns >= 0)).nonzero()[:, 0]
+    ends = torch.stack([rows.index_select(0, kept), columns.index_select(0, kept)])
+    return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
 
 
 def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
