@@ -132,18 +132,20 @@ class TAPooling(nn.Module):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
-        score = self.votes(x, edge_index, batch).score
+        """The kept nodes, and the scores of all."""
         order = sorting(batch)
-        if order is None:
-            perm = self._top(score.detach(), batch)
-        else:
-            perm = order[self._top(score.detach()[order], batch[order])].sort().values
-        return perm, score
+        if order is not None:
+            place = torch.argsort(order)
+            perm, score = self._select(x[order], place[edge_index], batch[order])
+            return order[perm].sort().values, score[place]
+        structure = GraphBatch.from_edge_index(x, edge_index, batch)
+        score = self.votes_of(self.seen(x), structure).score
+        return self._best(score, structure)[0], score
 
-    def _top(self, score: Tensor, batch: Tensor) -> Tensor:
-        sizes = torch.bincount(batch)
-        ptr = nn.functional.pad(sizes.cumsum(0), (1, 0))
-        return top_k(score, kept_nodes(self.ratio, sizes), ptr, batch)
+    def _best(self, score: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """The k nodes of each graph with the highest scores, and [B] k."""
+        k = kept_nodes(self.ratio, batch.nodes_per_graph)
+        return top_k(score.detach(), k, batch.ptr, batch.graph), k
 
     # ---- the fast path: a GraphBatch in, a GraphBatch out ----
 
@@ -157,8 +159,7 @@ class TAPooling(nn.Module):
 
     def keep_best(self, x: Tensor, batch: GraphBatch, score: Tensor) -> Pooled:
         """Eq. 3: the k best nodes of each graph and what joins them."""
-        k = kept_nodes(self.ratio, batch.nodes_per_graph)
-        perm = top_k(score.detach(), k, batch.ptr, batch.graph)
+        perm, k = self._best(score, batch)
         return Pooled(
             self._kept_rows(x, perm, score), batch.induced(perm, k), perm, score.detach().index_select(0, perm)
         )
