@@ -5,10 +5,10 @@ BIN := .venv/bin
 .PHONY: train test lint types check clean
 
 train: .venv/installed
-	$(BIN)/tapnet train MUTAG
+	@$(BIN)/tapnet train MUTAG
 
 test: .venv/installed
-	TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -20,9 +20,10 @@ types: .venv/installed
 check: lint types test
 
 .venv/installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $@
+	@echo "Setting up .venv: a minute or two, the first time only."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --constraint constraints.txt --editable '.[dev]'
+	@touch $@
 
 clean:
 	rm -rf .venv
