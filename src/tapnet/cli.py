@@ -132,17 +132,27 @@ def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool)
 def train(
     dataset: Annotated[str, typer.Argument(help="A data set's name, or the path of one.")] = "MUTAG",
     model: Annotated[str, typer.Option(help="The model.")] = "tapnet",
-    pool: Annotated[str | None, typer.Option(help="Pooling layer: tap or none. [tap]")] = None,
-    connectivity: Annotated[float | None, typer.Option(help="λ, the weight of the degree in the score. [0.1]")] = None,
-    similarity: Annotated[str | None, typer.Option(help="bilinear, dot, gaussian or concat. [bilinear]")] = None,
-    gate: Annotated[
-        str | None, typer.Option(help="straight-through, none, sigmoid or tanh. [straight-through]")
+    pool: Annotated[str | None, typer.Option(help="Pooling layer: tap or none.", show_default="tap")] = None,
+    connectivity: Annotated[
+        float | None, typer.Option(help="λ, the weight of the degree in the score.", show_default="0.1")
     ] = None,
-    norm: Annotated[str | None, typer.Option(help="Of the GCN: neighbour, symmetric, mean or sum. [neighbour]")] = None,
+    similarity: Annotated[
+        str | None, typer.Option(help="bilinear, dot, gaussian or concat.", show_default="bilinear")
+    ] = None,
+    gate: Annotated[
+        str | None, typer.Option(help="straight-through, none, sigmoid or tanh.", show_default="straight-through")
+    ] = None,
+    norm: Annotated[
+        str | None, typer.Option(help="Of the GCN: neighbour, symmetric, mean or sum.", show_default="neighbour")
+    ] = None,
     local_voting: Annotated[bool | None, typer.Option("--local-voting/--no-local-voting", help="Eq. 1.")] = None,
     global_voting: Annotated[bool | None, typer.Option("--global-voting/--no-global-voting", help="Eq. 2.")] = None,
-    aux: Annotated[float | None, typer.Option(help="Weight of the link prediction objective; 0 is off. [0]")] = None,
-    dropout: Annotated[float | None, typer.Option(help="On the inputs of GCN and pooling layers. [0.3]")] = None,
+    aux: Annotated[
+        float | None, typer.Option(help="Weight of the link prediction objective; 0 is off.", show_default="0")
+    ] = None,
+    dropout: Annotated[
+        float | None, typer.Option(help="On the inputs of GCN and pooling layers.", show_default="0.3")
+    ] = None,
     features: Annotated[str | None, typer.Option(help="Node features: labels, degrees or attributes.")] = None,
     protocol: Annotated[
         str, typer.Option(help="fair: epoch of lowest validation loss; paper: best test epoch.")
@@ -154,12 +164,12 @@ def train(
     lr: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 0.001,
     weight_decay: Annotated[float, typer.Option(help="L2 regularisation.")] = 0.0008,
     seed: Annotated[int, typer.Option(help="Another seed gives other initial weights, order and dropout.")] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Folds at a time. [cores ÷ threads]")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Folds at a time.", show_default="cores ÷ threads")] = None,
     threads: Annotated[int, typer.Option(help="Threads a fold.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     checkpoint_every: Annotated[int, typer.Option(help="Epochs between checkpoints.")] = 20,
     data_dir: DataDir = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run. [runs/DATASET-MODEL-…]")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/DATASET-MODEL-…")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Train a model by cross-validation and print its accuracy with the protocol behind it.
@@ -273,7 +283,7 @@ def _run(
 @app.command()
 def bench(
     data_dir: DataDir = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of both sides. [all cores]")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of both sides.", show_default="all cores")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Time tapnet and PyG side by side on this machine; prints ratios. Takes a minute or two."""

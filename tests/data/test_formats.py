@@ -12,6 +12,7 @@ from hypothesis import assume, given
 
 from graphs import assert_same, datasets
 from tapnet.data import formats
+from tapnet.data.write import write_text, write_tu
 from tapnet.errors import DataError
 
 GOOD = {
@@ -46,14 +47,14 @@ def archive(folder: Path, file: Path) -> Path:
 def test_tu_files_come_back_as_they_were_written(tmp_path_factory, dataset):
     assume(dataset.num_edges > 0)
     folder = tmp_path_factory.mktemp("tu")
-    formats.write_tu(dataset, folder)
+    write_tu(dataset, folder)
     assert_same(dataset, formats.read(folder, features=dataset.features))
 
 
 @given(datasets(labels=True, edge_data=False, loops=False))
 def test_text_files_come_back_as_they_were_written(tmp_path_factory, dataset):
     file = tmp_path_factory.mktemp("text") / "RANDOM.txt"
-    formats.write_text(dataset, file)
+    write_text(dataset, file)
     dataset = dataset.with_features("labels")
     assert_same(dataset, formats.read(file, features="labels"))
 

@@ -16,6 +16,8 @@ from tapnet import load_dataset
 from tapnet.data import cache, formats
 from tapnet.data.assemble import assemble
 from tapnet.data.catalog import CATALOG, Statistics, find_entry
+from tapnet.data.layout import layout_of
+from tapnet.data.write import write_tu
 from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError, TapnetError
 
 
@@ -155,7 +157,7 @@ def test_features_can_be_chosen_and_are_not_cached(tmp_path):
     assert load_dataset(folder, features="attributes").x.shape == (6, 2)
     assert load_dataset(folder, features="degrees").categories == (0, 1, 2)
     assert load_dataset(folder).features == "labels"
-    assert cache.load(formats.layout_of(folder)).features == "labels"
+    assert cache.load(layout_of(folder)).features == "labels"
 
 
 # ---- the download ----
@@ -342,7 +344,7 @@ def test_graphs_of_the_size_of_reddit_multi12k(tmp_path):
     edges = np.stack([np.flatnonzero(within), parent[within > 0]])
     dataset = assemble(name="BIG", nodes_per_graph=sizes, edge_index=edges, y=rng.integers(0, 11, entry.graphs))
     assert dataset.num_edges == 2 * (len(within) - entry.graphs)
-    formats.write_tu(dataset, tmp_path / "BIG")
+    write_tu(dataset, tmp_path / "BIG")
     back = load_dataset(tmp_path / "BIG")
     assert back.checksum == dataset.checksum
     assert load_dataset(tmp_path / "BIG").checksum == dataset.checksum  # from the parsed copy

@@ -24,6 +24,7 @@ from tapnet.bench.measure import Ratio, compare, seconds
 from tapnet.bench.peer import PyGNet, pyg_graphs
 from tapnet.data import cache, formats
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.layout import layout_of
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
 
@@ -185,7 +186,7 @@ def reading(archive: Path, rounds: int) -> list[Case]:
     from torch_geometric.io import read_tu_data
 
     name = archive.stem
-    layout = formats.layout_of(archive)
+    layout = layout_of(archive)
 
     def peer_cold() -> Any:
         with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.formats import Layout
+from tapnet.data.layout import Layout
 from tapnet.data.sources import cache_dir
 from tapnet.files import replacing
 

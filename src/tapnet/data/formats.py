@@ -1,59 +1,24 @@
-"""The two layouts in which this field keeps graphs on disk, read and checked: TU folders and one-file text."""
+"""The two formats in which this field keeps graphs on disk, read and checked: TU folders and one-file text."""
 
 from __future__ import annotations
 
-import glob
 import io
-import lzma
 import re
 import warnings
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, NamedTuple, NoReturn
+from pathlib import Path
+from typing import IO, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.data.assemble import IntArray, assemble
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.layout import UNREADABLE, Layout, Place, layout_of
 from tapnet.errors import DataError
 from tapnet.progress import reading
-
-Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
-
-# The largest data set of the field unpacks to a few GB; an archive that claims more, or that shrank its text more
-# than text shrinks, is not a data set.
-MAX_UNPACKED_BYTES = 64 << 30
-MAX_COMPRESSION = 200
-
-
-# What a damaged file or archive makes the standard library raise.
-UNREADABLE = (
-    UnicodeDecodeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    NotImplementedError,
-    EOFError,
-    OSError,
-)
-
-
-class Layout(NamedTuple):
-    """A data set's files, found but not yet read."""
-
-    kind: Literal["tu", "text"]
-    place: Place  # the TU files' folder, or the text file
-    prefix: str  # NAME
-    root: Path  # the same on disk: a folder, an archive or a file
-
-    def files(self) -> list[Path]:
-        """The files on disk that it is read from."""
-        return [self.root] if self.root.is_file() else sorted(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
 
 
 def read(path: Path, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
@@ -67,97 +32,17 @@ def read_layout(layout: Layout, *, name: str | None = None, features: Features |
     return read_text(layout.place, name=name or layout.prefix, features=features)
 
 
-def layout_of(path: Path) -> Layout:
-    """What ``find_layout`` finds, or an error that says what belongs there."""
-    layout = find_layout(path)
-    if layout is None:
-        raise DataError(f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file")
-    return layout
-
-
-def find_layout(path: Path) -> Layout | None:
-    """TU files or a text in ``path``, or in a folder (such as ``raw``) inside it; None if there are none."""
-    if path.is_file():
-        if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
-            found = _find_in_folder(open_archive(path), path.stem)
-            return found and Layout(*found, root=path)
-        return Layout("text", path, path.stem, root=path)
-    if not path.is_dir():
-        return None
-    found = _find_in_folder(path, path.name)
-    if found is None:
-        return None
-    kind, place, prefix = found
-    assert isinstance(place, Path)
-    return Layout(kind, place, prefix, root=place)
-
-
-def _find_in_folder(folder: Place, name: str) -> tuple[Literal["tu", "text"], Place, str] | None:
-    inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("_", "."))]
-    files = [
-        (place, child.name)
-        for place in (folder, *sorted(inner, key=lambda child: child.name))
-        for child in place.iterdir()
-        if child.is_file() and child.name.endswith(".txt") and not child.name.startswith(".")
-    ]
-    end = "_graph_indicator.txt"
-    sets = [(place, file.removesuffix(end)) for place, file in files if file.endswith(end)]
-    if sets:
-        return "tu", *_the_one(sets, name, folder)
-    for place, file in files:
-        if file.endswith("_A.txt"):
-            raise DataError(f"{place / file}: {file.removesuffix('_A.txt')}{end} is missing beside it")
-    texts = [(place, file.removesuffix(".txt")) for place, file in files if _may_hold_graphs(file)]
-    if not texts:
-        return None
-    place, prefix = _the_one(texts, name, folder)
-    return "text", place / f"{prefix}.txt", prefix
-
-
-def _may_hold_graphs(file: str) -> bool:
-    return not any(word in file.lower() for word in ("readme", "license", "licence", "requirements"))
-
-
-def _the_one(found: list[tuple[Place, str]], name: str, folder: Place) -> tuple[Place, str]:
-    """The only data set, or the one that is named as its folder is."""
-    if len(found) > 1:
-        found = [(place, prefix) for place, prefix in found if prefix == name] or found
-    if len(found) > 1:
-        names = ", ".join(sorted({prefix for _, prefix in found}))
-        raise DataError(f"{folder}: several data sets ({names}); name the folder or file of one of them")
-    return found[0]
-
-
-def open_archive(path: Path) -> zipfile.Path:
-    """An archive that can be trusted to stay in its folder and to unpack to a bearable size."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise DataError(f"{path}: not a readable .zip archive, or cut off ({error})") from None
-    unpacked = 0
-    for entry in archive.infolist():
-        parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
-        if ".." in parts or entry.filename.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
-            raise DataError(f"{path}: the entry {entry.filename!r} leaves the folder; the archive is not opened")
-        if entry.flag_bits & 1:
-            raise DataError(f"{path}: the entry {entry.filename!r} is encrypted")
-        unpacked += entry.file_size
-    if unpacked > MAX_UNPACKED_BYTES or unpacked > max(1 << 26, MAX_COMPRESSION * path.stat().st_size):
-        raise DataError(f"{path}: unpacks to {unpacked / 1e9:.1f} GB from {path.stat().st_size / 1e6:.1f} MB: refused")
-    return zipfile.Path(archive)
-
-
 # ---- TU folders ----
 
 
 def read_tu(folder: Place, prefix: str, *, name: str, features: Features | None = None) -> GraphDataset:
     """NAME_A.txt, NAME_graph_indicator.txt, NAME_graph_labels.txt and what else of the TU layout is there."""
-    files = {part: folder / f"{prefix}_{part}.txt" for part in _TU_PARTS}
+    files = {part: folder / f"{prefix}_{part}.txt" for part in TU_PARTS}
     present = {part: file for part, file in files.items() if file.is_file()}
     for part in ("A", "graph_indicator", "graph_labels"):
         if part not in present:
             raise DataError(f"{files[part]}: this file is missing")
-    table = {part: _read_table(file, *_TU_PARTS[part]) for part, file in present.items()}
+    table = {part: _read_table(file, *TU_PARTS[part]) for part, file in present.items()}
 
     graph = table["graph_indicator"][:, 0] - 1
     y = table["graph_labels"][:, 0]
@@ -217,7 +102,7 @@ def read_tu(folder: Place, prefix: str, *, name: str, features: Features | None 
 
 
 # part of the TU layout → type of its numbers, and how many stand in a line (None: as many as in the first)
-_TU_PARTS: dict[str, tuple[type, int | None]] = {
+TU_PARTS: dict[str, tuple[type, int | None]] = {
     "A": (np.int64, 2),
     "graph_indicator": (np.int64, 1),
     "graph_labels": (np.int64, 1),
@@ -432,60 +317,3 @@ def _check_rows(good: NDArray[np.bool_], rows: IntArray, wrong: Any, reason: Any
     if not good.all():
         bad = int(np.argmin(good))
         wrong(int(rows[bad]), reason(bad))
-
-
-# ---- writing ----
-
-
-def write_tu(dataset: GraphDataset, folder: Path) -> None:
-    """The data set as ``folder/NAME_A.txt`` … with its original labels."""
-    folder.mkdir(parents=True, exist_ok=True)
-    whole = dataset.batch(range(len(dataset)))
-    loops = np.zeros((0, 2)) if dataset.self_loop is None else dataset.self_loop.nonzero().expand(-1, 2).numpy()
-
-    def with_loops(table: Any) -> Any:  # listed last; the data of a self-loop are not kept, so any will do
-        return table if table is None or not len(loops) else np.concatenate([table, table[[0] * len(loops)]])
-
-    tables: dict[str, Any] = {
-        "A": np.concatenate([whole.edge_index.T.numpy(), loops]) + 1,
-        "graph_indicator": whole.graph.numpy() + 1,
-        "graph_labels": _original(dataset.y, dataset.classes),
-        "node_labels": _original(dataset.node_labels, dataset.node_label_values),
-        "node_attributes": dataset.node_attributes,
-        "edge_labels": with_loops(_original(dataset.edge_labels, dataset.edge_label_values)),
-        "edge_attributes": with_loops(dataset.edge_attributes),
-    }
-    for part, table in tables.items():
-        if table is not None:
-            fmt = "%d" if _TU_PARTS[part][0] is np.int64 else "%.9g"
-            np.savetxt(folder / f"{dataset.name}_{part}.txt", np.asarray(table), fmt=fmt, delimiter=", ")
-
-
-def write_text(dataset: GraphDataset, file: Path) -> None:
-    """The data set in the one-file format; without node labels every tag is 0. Edge data have no place there."""
-    labels, classes = (
-        _original(dataset.node_labels, dataset.node_label_values),
-        _original(dataset.y, dataset.classes),
-    )
-    if labels is not None and labels.ndim > 1:
-        raise DataError("the one-file format holds one label a node, and this data set has several")
-    node_ptr, edge_ptr = dataset.node_ptr.tolist(), dataset.edge_ptr.tolist()
-    with file.open("w", encoding="ascii") as out:
-        out.write(f"{len(dataset)}\n")
-        for g in range(len(dataset)):
-            out.write(f"{node_ptr[g + 1] - node_ptr[g]} {int(classes[g])}\n")  # type: ignore[index]
-            for i in range(node_ptr[g], node_ptr[g + 1]):
-                neighbors = dataset.neighbor[edge_ptr[i] : edge_ptr[i + 1]].tolist()
-                words = [0 if labels is None else int(labels[i]), len(neighbors), *neighbors]
-                attributes = [] if dataset.node_attributes is None else dataset.node_attributes[i].tolist()
-                out.write(" ".join([*map(str, words), *(f"{a:.9g}" for a in attributes)]) + "\n")
-
-
-def _original(numbers: Any, values: tuple[Any, ...] | None) -> NDArray[np.int64] | None:
-    if numbers is None or values is None:
-        return None
-    table = np.asarray(values)
-    if not np.issubdtype(table.dtype, np.integer):
-        raise DataError("these formats hold whole numbers as labels, and this data set has others")
-    original: NDArray[np.int64] = table[np.asarray(numbers)]
-    return original

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tapnet import __version__
 from tapnet.data import formats
 from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
-from tapnet.data.formats import Layout
+from tapnet.data.layout import Layout, find_layout, layout_of
 from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError
 from tapnet.files import replacing
 from tapnet.progress import copy_with_progress
@@ -50,14 +50,14 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
     if isinstance(name_or_path, Path) or os.sep in text or path.suffix in (".zip", ".txt"):
         if not _exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
-        return Source(formats.layout_of(path), "path")
+        return Source(layout_of(path), "path")
     for folder, place in folders:
         for name in entry.names if entry else (text,):
             for candidate in (folder / name, folder / name / "raw", folder / f"{name}.zip", folder / f"{name}.txt"):
-                if _exists(candidate) and (layout := formats.find_layout(candidate)):
+                if _exists(candidate) and (layout := find_layout(candidate)):
                     return Source(layout, place)
     if entry is None and _exists(path):  # a folder here and now; the paper's sets are never meant by that
-        return Source(formats.layout_of(path), "path")
+        return Source(layout_of(path), "path")
     looked = [f"{folder} ({place})" for folder, place in folders]
     if not download:
         raise DatasetNotFoundError(_not_found(text, looked))
@@ -109,7 +109,7 @@ def _download(entry: CatalogEntry | None, name: str, looked: list[str]) -> Sourc
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise DownloadError(f"{_not_found(name, looked)} Downloading {url} failed: {reason}.") from None
-    return Source(formats.layout_of(target), "download")
+    return Source(layout_of(target), "download")
 
 
 def fetch(url: str, target: Path, check: Callable[[Path], None]) -> None:
@@ -130,7 +130,7 @@ def fetch(url: str, target: Path, check: Callable[[Path], None]) -> None:
 
 
 def _check_arrived(file: Path, entry: CatalogEntry | None, name: str) -> None:
-    layout = formats.layout_of(file)
+    layout = layout_of(file)
     dataset = formats.read_layout(layout)
     if entry is not None and (len(dataset), dataset.num_classes) != (entry.graphs, entry.classes):
         raise DataError(

@@ -1,0 +1,124 @@
+"""Finding a data set's files: a TU folder or a one-file text, on disk or in an archive that can be trusted."""
+
+from __future__ import annotations
+
+import glob
+import lzma
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import Literal, NamedTuple
+
+from tapnet.errors import DataError
+
+Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
+
+# The largest data set of the field unpacks to a few GB; an archive that claims more, or that shrank its text more
+# than text shrinks, is not a data set.
+MAX_UNPACKED_BYTES = 64 << 30
+MAX_COMPRESSION = 200
+
+
+# What a damaged file or archive makes the standard library raise.
+UNREADABLE = (
+    UnicodeDecodeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    EOFError,
+    OSError,
+)
+
+
+class Layout(NamedTuple):
+    """A data set's files, found but not yet read."""
+
+    kind: Literal["tu", "text"]
+    place: Place  # the TU files' folder, or the text file
+    prefix: str  # NAME
+    root: Path  # the same on disk: a folder, an archive or a file
+
+    def files(self) -> list[Path]:
+        """The files on disk that it is read from."""
+        return [self.root] if self.root.is_file() else sorted(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
+
+
+def layout_of(path: Path) -> Layout:
+    """What ``find_layout`` finds, or an error that says what belongs there."""
+    layout = find_layout(path)
+    if layout is None:
+        raise DataError(f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file")
+    return layout
+
+
+def find_layout(path: Path) -> Layout | None:
+    """TU files or a text in ``path``, or in a folder (such as ``raw``) inside it; None if there are none."""
+    if path.is_file():
+        if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
+            found = _find_in_folder(open_archive(path), path.stem)
+            return found and Layout(*found, root=path)
+        return Layout("text", path, path.stem, root=path)
+    if not path.is_dir():
+        return None
+    found = _find_in_folder(path, path.name)
+    if found is None:
+        return None
+    kind, place, prefix = found
+    assert isinstance(place, Path)
+    return Layout(kind, place, prefix, root=place)
+
+
+def _find_in_folder(folder: Place, name: str) -> tuple[Literal["tu", "text"], Place, str] | None:
+    inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("_", "."))]
+    files = [
+        (place, child.name)
+        for place in (folder, *sorted(inner, key=lambda child: child.name))
+        for child in place.iterdir()
+        if child.is_file() and child.name.endswith(".txt") and not child.name.startswith(".")
+    ]
+    end = "_graph_indicator.txt"
+    sets = [(place, file.removesuffix(end)) for place, file in files if file.endswith(end)]
+    if sets:
+        return "tu", *_the_one(sets, name, folder)
+    for place, file in files:
+        if file.endswith("_A.txt"):
+            raise DataError(f"{place / file}: {file.removesuffix('_A.txt')}{end} is missing beside it")
+    texts = [(place, file.removesuffix(".txt")) for place, file in files if _may_hold_graphs(file)]
+    if not texts:
+        return None
+    place, prefix = _the_one(texts, name, folder)
+    return "text", place / f"{prefix}.txt", prefix
+
+
+def _may_hold_graphs(file: str) -> bool:
+    return not any(word in file.lower() for word in ("readme", "license", "licence", "requirements"))
+
+
+def _the_one(found: list[tuple[Place, str]], name: str, folder: Place) -> tuple[Place, str]:
+    """The only data set, or the one that is named as its folder is."""
+    if len(found) > 1:
+        found = [(place, prefix) for place, prefix in found if prefix == name] or found
+    if len(found) > 1:
+        names = ", ".join(sorted({prefix for _, prefix in found}))
+        raise DataError(f"{folder}: several data sets ({names}); name the folder or file of one of them")
+    return found[0]
+
+
+def open_archive(path: Path) -> zipfile.Path:
+    """An archive that can be trusted to stay in its folder and to unpack to a bearable size."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
+        raise DataError(f"{path}: not a readable .zip archive, or cut off ({error})") from None
+    unpacked = 0
+    for entry in archive.infolist():
+        parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
+        if ".." in parts or entry.filename.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
+            raise DataError(f"{path}: the entry {entry.filename!r} leaves the folder; the archive is not opened")
+        if entry.flag_bits & 1:
+            raise DataError(f"{path}: the entry {entry.filename!r} is encrypted")
+        unpacked += entry.file_size
+    if unpacked > MAX_UNPACKED_BYTES or unpacked > max(1 << 26, MAX_COMPRESSION * path.stat().st_size):
+        raise DataError(f"{path}: unpacks to {unpacked / 1e9:.1f} GB from {path.stat().st_size / 1e6:.1f} MB: refused")
+    return zipfile.Path(archive)
