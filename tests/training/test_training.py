@@ -171,6 +171,16 @@ def test_any_number_of_processes_gives_the_same_numbers_and_nothing_is_done_twic
     assert all(same_numbers(a, b) for a, b in zip(*results, strict=True))
 
 
+def test_a_listener_that_fails_ends_the_run_and_does_not_hang_it(mutag, tmp_path):
+    def closed(event):
+        raise BrokenPipeError
+
+    trials = [make(mutag, fold=f, epochs=300) for f in range(3)]
+    with pytest.raises(BrokenPipeError):
+        run_trials(trials, MUTAG, Store(tmp_path), jobs=2, on_event=closed)
+    assert not list((tmp_path / "trials").glob("*.json") if (tmp_path / "trials").exists() else [])
+
+
 # ---- the store ----
 
 

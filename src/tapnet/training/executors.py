@@ -9,7 +9,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,15 +117,15 @@ def _stop_on_interrupt() -> Iterator[_Flag]:
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; those started within this ignore it, and the parent answers."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ctrl-C reaches every process of a terminal; those started within this never see it, and the parent answers.
+
+    Blocked, not ignored: processes inherit that too, and a Ctrl-C that comes meanwhile reaches the parent afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # ---- several processes ----
@@ -134,6 +134,7 @@ _worker: dict[str, Any] = {}  # what each process was given when it started
 
 
 def _start_worker(data: DataReference, folder: Path, events: Any, stop: Any, checkpoint_every: int) -> None:
+    events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker.update(
         dataset=data.load(), store=Store(folder), events=events, stop=stop, checkpoint_every=checkpoint_every
@@ -165,6 +166,20 @@ def _run_in_worker(trial: Trial) -> bool:
     return True
 
 
+def _listen(futures: Sequence[Future[bool]], events: Any, on_event: OnEvent, stop: _Flag, stop_all: Any) -> None:
+    """Passes events on until every trial has ended; asks all to stop when asked to, or when one has failed."""
+    while True:
+        done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
+        failed = any(future.done() and future.exception() is not None for future in futures)
+        if stop.is_set() or failed:
+            stop_all.set()
+        try:
+            on_event(events.get(timeout=0.1))
+        except queue.Empty:
+            if done:
+                return
+
+
 def _run_in_processes(
     trials: Sequence[Trial],
     data: DataReference,
@@ -180,16 +195,11 @@ def _run_in_processes(
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=arguments) as pool:
         with _deaf_to_interrupts():
             futures = [pool.submit(_run_in_worker, trial) for trial in trials]
-        while True:
-            done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
-            failed = next((f for f in futures if f.done() and f.exception() is not None), None)
-            if stop.is_set() or failed is not None:
-                stop_all.set()
-            try:
-                on_event(events.get(timeout=0.1))
-            except queue.Empty:
-                if done:
-                    break
+        try:
+            _listen(futures, events, on_event, stop, stop_all)
+        except BaseException:
+            stop_all.set()  # leaving the pool waits for its processes: they end after their epoch
+            raise
         try:
             return all(future.result() for future in futures)
         except BrokenProcessPool:
