@@ -186,15 +186,27 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
     assert json.loads(resumed.stdout)["folds"] == json.loads(whole.stdout)["folds"]
 
 
-@pytest.mark.parametrize("after", [1.0, 3.0, 5.0])
+@pytest.mark.parametrize("after", [3.0, 5.0])
 def test_ctrl_c_while_it_starts_is_one_line_too(tmp_path, after):
-    command = [sys.executable, "-m", "tapnet", "train", "MUTAG", "--jobs", "2", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "tapnet",
+        "train",
+        "MUTAG",
+        "--jobs",
+        "2",
+        "--epochs",
+        "50",
+        "--out",
+        str(tmp_path),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         time.sleep(after)
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT)  # the latter before Python itself has started
-    assert "Traceback" not in err or after == 1.0
+    assert "Traceback" not in err
 
 
 def test_a_killed_run_leaves_no_process_behind(tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -37,6 +39,7 @@ DataDir = Annotated[
 
 def main() -> None:
     """Runs the command; a user's mistake is one line on standard error, never a traceback."""
+    before = signal.signal(signal.SIGINT, _remember_interrupt)
     try:
         code = app(standalone_mode=False)
     except TapnetError as error:
@@ -47,9 +50,20 @@ def main() -> None:
         raise SystemExit(2) from None
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, before)
     if code == INTERRUPTED:
         _stop("stopped", INTERRUPTED)
     raise SystemExit(code or 0)
+
+
+_interrupts: list[int] = []
+
+
+def _remember_interrupt(number: int, _: FrameType | None) -> None:
+    """A KeyboardInterrupt can get lost in the imports of a library; before the work starts, this one is asked for."""
+    _interrupts.append(number)
+    raise KeyboardInterrupt
 
 
 def _stop(message: str, code: int) -> NoReturn:
@@ -241,6 +255,8 @@ def _run(
     folder = out or Path("runs") / _run_name(first)
     store = Store(folder)
     done = sum(store.load(t) is not None for t in trials)
+    if _interrupts:
+        raise KeyboardInterrupt
     about = {
         "trials": [t.key for t in trials],
         "data": {"source": data.source, "checksum": data.checksum},
