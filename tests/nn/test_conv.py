@@ -11,7 +11,7 @@ from test_tap import batches, graphs_of
 
 from tapnet.data.batch import GraphBatch
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.dropout import dropout, keep_mask
+from tapnet.nn.dropout import Mask, dropout
 
 NORMS = ("neighbour", "symmetric", "mean", "sum")
 
@@ -97,7 +97,7 @@ def test_dropout_on_categories_drops_whole_rows():
 @pytest.mark.parametrize("p", [0.2, 0.3, 0.5])
 def test_dropout_keeps_the_right_share_and_the_mean(p):
     torch.manual_seed(0)
-    mask = keep_mask(torch.empty(1000, 501), p)
+    mask = Mask.draw(p).on(torch.ones(1000, 501))
     assert abs((mask == 0).float().mean() - p) < 0.003
     assert abs(mask.mean() - 1) < 0.005
     assert len(mask.unique()) == 2
@@ -108,10 +108,32 @@ def test_dropout_keeps_the_right_share_and_the_mean(p):
     assert dropout(x, p, training=False) is x
 
 
+@pytest.mark.parametrize("width", [1, 5, 48, 367])
+def test_dropout_bits_are_independent_of_their_neighbours_and_of_other_masks(width):
+    torch.manual_seed(0)
+    kept = [(Mask.draw(0.5).on(torch.ones(2000, width)) > 0).float() for _ in range(2)]
+    pairs = [(kept[0][1:], kept[0][:-1]), (kept[0], kept[1])]
+    if width > 1:
+        pairs.append((kept[0][:, 1:], kept[0][:, :-1]))
+    for a, b in pairs:
+        assert abs(torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1]) < 4.5 / a.numel() ** 0.5
+    columns, rows = kept[0].mean(0), kept[0].mean(1)
+    assert (columns - 0.5).abs().max() < 5 * 0.5 / 2000**0.5
+    assert (rows - 0.5).abs().max() < 5.5 * 0.5 / width**0.5
+
+
+def test_a_mask_draws_the_same_again_on_any_path(monkeypatch):
+    mask, h = Mask.draw(0.3), torch.randn(40, 7)
+    assert torch.equal(mask.on(h), mask.on(h))
+    monkeypatch.setattr("tapnet.nn.dropout.compiled", lambda _: False)
+    assert torch.equal(mask.on(h), mask.on(h))
+    assert 0.5 < (mask.on(torch.ones(9, 99)) > 0).float().mean() < 0.9
+
+
 def test_dropout_follows_torchs_seed():
     draws = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        draws.append(keep_mask(torch.empty(9, 5), 0.5))
+        draws.append(Mask.draw(0.5).on(torch.ones(9, 5)))
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])

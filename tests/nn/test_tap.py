@@ -176,11 +176,10 @@ def test_float32_selects_as_float64_does_where_scores_are_apart(graphs, chosen):
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=8), st.integers(0, 1000), st.booleans())
 def test_both_ways_to_find_the_top_k_agree_even_with_ties(sizes, seed, negative):
     from tapnet.data.flat import offsets
-    from tapnet.data.segments import _top_k_by_threshold, top_k
+    from tapnet.data.segments import top_k, top_k_by_torch
 
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.tensor(sizes)
-    segment = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
     score = torch.randint(-2 if negative else 0, 3, (int(sizes.sum()),), generator=generator).float() / 7
     k = (torch.rand(len(sizes), generator=generator) * (sizes + 1)).long().clamp(max=sizes)
     k = torch.where(sizes > 0, k.clamp(min=1), 0)
@@ -188,18 +187,19 @@ def test_both_ways_to_find_the_top_k_agree_even_with_ties(sizes, seed, negative)
     for g, start in enumerate(offsets(sizes)[:-1].tolist()):
         run = score[start : start + sizes[g]]
         expected += [start + i for i in dense.top(run, int(k[g]))]
-    assert top_k(score.double(), k, offsets(sizes), segment).tolist() == expected
-    assert _top_k_by_threshold(score, k, offsets(sizes), segment).tolist() == expected
+    for find in (top_k, top_k_by_torch):
+        for values in (score, score.double()):
+            assert find(values, offsets(k), offsets(sizes)).tolist() == expected
 
 
 @given(batches, st.integers(0, 1000))
 def test_both_ways_to_cut_out_a_subgraph_agree(graphs, seed):
-    from tapnet.data.batch import restricted, restricted_on_cpu
+    from tapnet.data.batch import restricted, restricted_by_torch
 
     x, edge_index, batch = graphs
     whole = GraphBatch.from_edge_index(x, edge_index, batch)
     perm = (torch.rand(len(x), generator=torch.Generator().manual_seed(seed)) < 0.5).nonzero()[:, 0]
-    plain, fast = (cut(whole.edge_ptr, whole.neighbor, perm) for cut in (restricted, restricted_on_cpu))
+    plain, fast = (cut(whole.edge_ptr, whole.neighbor, perm) for cut in (restricted_by_torch, restricted))
     assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(plain, fast, strict=True))
     a = torch.zeros(len(x), len(x))
     a[whole.edge_index[0], whole.edge_index[1]] = 1
@@ -210,11 +210,37 @@ def test_both_ways_to_cut_out_a_subgraph_agree(graphs, seed):
 
 @given(batches)
 def test_both_ways_to_compress_the_edges_agree(graphs):
-    from tapnet.data.batch import compressed, compressed_on_cpu
+    from tapnet.data.batch import compressed, compressed_by_torch
 
     x, edge_index, _ = graphs
-    for plain, fast in zip(compressed(edge_index, len(x)), compressed_on_cpu(edge_index, len(x)), strict=True):
-        assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(plain, fast, strict=True))
+    shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
+    for edges in (edge_index, shuffled, torch.cat([edge_index, shuffled, torch.zeros(2, 3, dtype=torch.long)], dim=1)):
+        plain, plain_transposed = compressed_by_torch(edges, len(x))
+        fast, fast_transposed = compressed(edges, len(x))
+        for a, b in ((plain, fast), (plain_transposed, fast if fast_transposed is None else fast_transposed)):
+            assert all(torch.equal(s, t) and s.dtype == t.dtype for s, t in zip(a, b, strict=True))
+
+
+@given(batches, settings_of_pool)
+@settings(max_examples=40)
+def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chosen):
+    x, edge_index, batch = graphs
+    results = []
+    for by_torch in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            if by_torch:
+                for module in ("nn.votes", "nn.tap", "nn.dropout", "data.segments"):
+                    patch.setattr(f"tapnet.{module}.compiled", lambda _: False)
+            pool = make(**chosen)
+            h = x.clone().requires_grad_()
+            structure = GraphBatch.from_edge_index(h, edge_index, batch)
+            out, coarse, perm, _ = pool.coarsen(h, structure)
+            readout = coarse.readout(out)
+            (readout * torch.linspace(-1, 1, readout.numel()).view_as(readout)).sum().backward()
+            gradients = [h.grad, *(p.grad for p in pool.parameters())]
+            results.append([perm, readout, *pool.votes_of(h, structure), *gradients])
+    for ours, plain in zip(*results, strict=True):
+        torch.testing.assert_close(ours, plain)
 
 
 def test_the_number_kept_is_exact():

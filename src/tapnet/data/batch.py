@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from scipy.sparse import coo_array
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from tapnet.data import kernels
 from tapnet.data.flat import concatenated_ranges, offsets, repeated
+from tapnet.data.kernels import array
 from tapnet.data.segments import segment_readout
 
 Norm = Literal["neighbour", "symmetric", "mean", "sum"]
@@ -72,8 +72,11 @@ class GraphBatch:
 
     def propagate(self, h: Tensor, norm: Norm) -> Tensor:
         """[N, d] → [N, d]: ÂD̂⁻¹H ("neighbour"), D̂⁻½ÂD̂⁻½H ("symmetric"), D̂⁻¹ÂH ("mean") or ÂH ("sum")."""
-        before, after = self.scales(norm, h.dtype)
-        result: Tensor = _Propagate.apply(h, before, after, self)
+        return self.scaled_product(h, *self.scales(norm, h.dtype))
+
+    def scaled_product(self, h: Tensor, before: Tensor | None, after: Tensor | None) -> Tensor:
+        """after · Â · before · H, where before and after are scales of rows [N, 1], which get no gradient."""
+        result: Tensor = _ScaledProduct.apply(h, before, after, self)
         return result
 
     def scales(self, norm: Norm, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
@@ -99,7 +102,7 @@ class GraphBatch:
     @cached_property
     def size(self) -> Tensor:
         """[N] n, the number of nodes of the graph that each node belongs to."""
-        return self.nodes_per_graph.index_select(0, self.graph)
+        return repeated(self.nodes_per_graph, self.nodes_per_graph)
 
     def sum_neighbors(self, h: Tensor, *, transpose: bool = False) -> Tensor:
         """AH (or AᵀH), without a gradient. One bag of rows a node: many times as fast as gather and scatter."""
@@ -110,22 +113,21 @@ class GraphBatch:
 
     # ---- parts of it ----
 
-    def induced(self, perm: Tensor, nodes_per_graph: Tensor) -> GraphBatch:
-        """The subgraph of these nodes (ascending numbers, so many a graph): A′ = A[perm, perm]."""
-        restrict = restricted_on_cpu if perm.device.type == "cpu" else restricted
-        edge_ptr, neighbor = restrict(self.edge_ptr, self.neighbor, perm)
+    def induced(self, perm: Tensor, ptr: Tensor) -> GraphBatch:
+        """The subgraph of these nodes (ascending; graph g has perm[ptr[g]:ptr[g+1]]): A′ = A[perm, perm]."""
+        edge_ptr, neighbor = restricted(self.edge_ptr, self.neighbor, perm)
         return GraphBatch(
             x=self.x,
             y=self.y,
-            ptr=offsets(nodes_per_graph),
+            ptr=ptr,
             edge_ptr=edge_ptr,
             neighbor=neighbor,
-            transposed=None if self.transposed is None else restrict(*self.transposed, perm),
+            transposed=None if self.transposed is None else restricted(*self.transposed, perm),
         )
 
     def readout(self, h: Tensor) -> Tensor:
         """[N, d] → [B, 3d]: max, mean and sum over the nodes of each graph."""
-        return segment_readout(h, self.ptr, self.graph)
+        return segment_readout(h, self.ptr)
 
     # ---- PyG's door ----
 
@@ -137,14 +139,11 @@ class GraphBatch:
         """
         device, num_nodes = x.device, x.size(0)
         edge_index = edge_index.long()
-        if edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < num_nodes):
-            wrong = int(edge_index.max() if edge_index.max() >= num_nodes else edge_index.min())
-            raise IndexError(f"edge_index names node {wrong}; x has the nodes 0 to {num_nodes - 1}")
         if batch is not None and (order := sorting(batch)) is not None:
+            _check_numbers(*edge_index.aminmax(), num_nodes) if edge_index.numel() else None
             return cls.from_edge_index(x[order], torch.argsort(order)[edge_index], batch[order])
         ptr = torch.tensor([0, num_nodes], device=device) if batch is None else offsets(torch.bincount(batch))
-        compress = compressed_on_cpu if device.type == "cpu" else compressed
-        (edge_ptr, neighbor), transposed = compress(edge_index, num_nodes)
+        (edge_ptr, neighbor), transposed = compressed(edge_index, num_nodes)
         return cls(
             x=x,
             y=torch.zeros(len(ptr) - 1, dtype=torch.int64, device=device),
@@ -160,8 +159,19 @@ def sorting(batch: Tensor) -> Tensor | None:
     return None if bool((batch.diff() >= 0).all()) else torch.argsort(batch, stable=True)
 
 
-def restricted(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> tuple[Tensor, Tensor]:
+Compressed = tuple[Tensor, Tensor]  # edge_ptr and neighbor
+
+
+def restricted(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> Compressed:
     """edge_ptr and neighbor of the rows and columns ``perm`` of a matrix, renumbered."""
+    if perm.device.type == "cpu":
+        new_ptr, new_neighbor = kernels.restrict(array(edge_ptr), array(neighbor), array(perm))
+        return torch.from_numpy(new_ptr), torch.from_numpy(new_neighbor)
+    return restricted_by_torch(edge_ptr, neighbor, perm)
+
+
+def restricted_by_torch(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> Compressed:
+    """The same on any device."""
     number = torch.full((len(edge_ptr) - 1,), -1, dtype=torch.int32, device=perm.device)
     number[perm] = torch.arange(len(perm), dtype=torch.int32, device=perm.device)
     count = edge_ptr.diff().index_select(0, perm)
@@ -171,29 +181,14 @@ def restricted(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> tuple[Tensor
     return offsets(kept)[offsets(count)].int(), target.masked_select(kept)
 
 
-def restricted_on_cpu(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> tuple[Tensor, Tensor]:
-    """The same in NumPy, whose calls cost a fifth of torch's: on small graphs that is most of the time."""
-    ptr, chosen = edge_ptr.numpy(), perm.numpy()
-    number = np.full(len(ptr) - 1, -1, dtype=np.int32)
-    number[chosen] = np.arange(len(chosen), dtype=np.int32)
-    first = ptr[chosen]
-    count = ptr[chosen + 1] - first
-    end = count.cumsum()
-    edges = np.repeat(first - (end - count), count) + np.arange(end[-1] if len(end) else 0)
-    target = number[neighbor.numpy()[edges]]
-    kept = target >= 0
-    kept_before = np.zeros(len(kept) + 1, dtype=np.int32)
-    kept.cumsum(out=kept_before[1:])
-    new_ptr = np.zeros(len(chosen) + 1, dtype=np.int32)
-    new_ptr[1:] = kept_before[end]
-    return torch.from_numpy(new_ptr), torch.from_numpy(target[kept])
+def compressed(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed | None]:
+    """A in compressed rows, without self-loops and with every column of edge_index once; Aᵀ too, unless it is A."""
+    return (_compressed_on_cpu if edge_index.device.type == "cpu" else compressed_by_torch)(edge_index, num_nodes)
 
 
-Compressed = tuple[Tensor, Tensor]  # edge_ptr and neighbor
-
-
-def compressed(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed]:
-    """A and Aᵀ in compressed rows, without self-loops and with every column of edge_index once."""
+def compressed_by_torch(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed]:
+    """The same on any device, always with Aᵀ."""
+    _check_numbers(*edge_index.aminmax(), num_nodes) if edge_index.numel() else None
     rows, columns = edge_index[:, edge_index[0] != edge_index[1]]
 
     def ordered(key: Tensor) -> Compressed:
@@ -204,23 +199,30 @@ def compressed(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compress
     return ordered(rows * num_nodes + columns), ordered(columns * num_nodes + rows)
 
 
-def compressed_on_cpu(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed]:
-    """The same by SciPy, which counts where the above sorts: linear in the edges, and several times as fast."""
-    rows, columns = edge_index.numpy()
-    proper = rows != columns
-    if not proper.all():
-        rows, columns = rows[proper], columns[proper]
-    ones = np.ones(len(rows), dtype=np.int8)
-    matrix = coo_array((ones, (rows, columns)), shape=(num_nodes, num_nodes)).tocsr()
-    matrix.sum_duplicates()
+def _compressed_on_cpu(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed | None]:
+    """The same by counting instead of sorting: linear in the edges, and less where they are in order already."""
+    rows, columns = array(edge_index)
+    low, high, ascending = kernels.look_at_edges(rows, columns)
+    _check_numbers(low, high, num_nodes)
+    if ascending:
+        matrix = kernels.compress(rows, columns, num_nodes)
+    else:  # transposing orders the columns of each row
+        matrix = kernels.transpose(*kernels.compress(columns, rows, num_nodes))
+    transposed = None if kernels.is_symmetric(*matrix) else kernels.transpose(*matrix)
 
-    def tensors(m: Any) -> Compressed:
-        return torch.from_numpy(m.indptr.astype(np.int32)), torch.from_numpy(m.indices.astype(np.int32, copy=False))
+    def tensors(m: tuple[kernels.Array, kernels.Array]) -> Compressed:
+        return torch.from_numpy(m[0]), torch.from_numpy(m[1])
 
-    return tensors(matrix), tensors(matrix.tocsc())
+    return tensors(matrix), None if transposed is None else tensors(transposed)
 
 
-class _Propagate(Function):
+def _check_numbers(low: Tensor | int, high: Tensor | int, num_nodes: int) -> None:
+    if low < 0 or high >= num_nodes:
+        wrong = int(high if high >= num_nodes else low)
+        raise IndexError(f"edge_index names node {wrong}; x has the nodes 0 to {num_nodes - 1}")
+
+
+class _ScaledProduct(Function):
     """after · Â · before · H. Going back it is the same with before and after exchanged and Â transposed."""
 
     @staticmethod

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.flat import concatenated_ranges, offsets, repeated
+from tapnet.data.flat import concatenated_ranges, offsets
+from tapnet.data.kernels import array, cut_graphs
 from tapnet.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -109,31 +110,19 @@ class GraphDataset:
     def checksum(self) -> str:
         """A digest of everything a model can see: equal for equal data, wherever and however it was stored."""
         digest = hashlib.blake2b(digest_size=16)
-        for array in (self.node_ptr, self.edge_ptr, self.neighbor, self.y, self.x):
-            digest.update(f"{tuple(array.shape)}{array.dtype}".encode())
-            digest.update(array.contiguous().numpy().tobytes())
+        for tensor in (self.node_ptr, self.edge_ptr, self.neighbor, self.y, self.x):
+            digest.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
+            digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()
 
     # ---- graphs out of it ----
 
     def batch(self, indices: Indices) -> GraphBatch:
-        """The disjoint union of the graphs with these numbers, in this order, cut out by index arithmetic."""
+        """The disjoint union of the graphs with these numbers, in this order, cut out of the flat arrays."""
         graphs = self._graph_numbers(indices)
-        sizes = self.nodes_per_graph.index_select(0, graphs)
-        first_node = self.node_ptr.index_select(0, graphs)
-        nodes = concatenated_ranges(first_node, sizes)
-        first_edge = self.edge_ptr.index_select(0, first_node)
-        edges_per_graph = self.edge_ptr.index_select(0, first_node + sizes) - first_edge
-        edges = concatenated_ranges(first_edge, edges_per_graph)
-        ptr = offsets(sizes)
-        shift = repeated(ptr[:-1].int(), edges_per_graph)
-        return GraphBatch(
-            x=self.x.index_select(0, nodes),
-            y=self.y.index_select(0, graphs),
-            ptr=ptr,
-            edge_ptr=offsets(self.degree.index_select(0, nodes)).int(),
-            neighbor=self.neighbor.index_select(0, edges).add_(shift),
-        )
+        arrays = (array(t) for t in (graphs, self.node_ptr, self.edge_ptr, self.neighbor))
+        ptr, nodes, edge_ptr, neighbor = map(torch.from_numpy, cut_graphs(*arrays))
+        return GraphBatch(self.x.index_select(0, nodes), self.y.index_select(0, graphs), ptr, edge_ptr, neighbor)
 
     def subset(self, indices: Indices) -> GraphDataset:
         """The data set of these graphs alone; classes and categories keep their numbers."""

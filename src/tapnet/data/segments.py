@@ -1,4 +1,7 @@
-"""Reductions over the runs of a flat array: one run a graph, no loop over graphs, no scatter."""
+"""Reductions over the runs of a flat array: one run a graph, no Python loop over graphs, no scatter.
+
+A run g is ptr[g] to ptr[g+1]. On a CPU each is one compiled loop (``kernels``); elsewhere, torch's operations.
+"""
 
 from __future__ import annotations
 
@@ -6,104 +9,119 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from tapnet.data import kernels
+from tapnet.data.flat import repeated
+from tapnet.data.kernels import array, compiled
 
-def segment_softmax(values: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
-    """[N] → [N]: a softmax within each run ptr[g] to ptr[g+1]; ``segment`` is the run that each entry is in."""
-    result: Tensor = _SegmentSoftmax.apply(values, ptr, segment)
+
+def segment_softmax(values: Tensor, ptr: Tensor) -> Tensor:
+    """[N] → [N]: a softmax within each run."""
+    result: Tensor = _SegmentSoftmax.apply(values, ptr)
     return result
 
 
 class _SegmentSoftmax(Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
-        result = softmax_of(values, ptr, segment)
-        ctx.save_for_backward(result, ptr, segment)
+    def forward(ctx: Any, values: Tensor, ptr: Tensor) -> Tensor:
+        result = softmax_of(values, ptr)
+        ctx.save_for_backward(result, ptr)
         return result
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return softmax_gradient(grad, *ctx.saved_tensors), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return softmax_gradient(grad, *ctx.saved_tensors), None
 
 
-def softmax_of(values: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
+def softmax_of(values: Tensor, ptr: Tensor) -> Tensor:
     """``segment_softmax`` without a gradient."""
+    if compiled(values):
+        return torch.from_numpy(kernels.softmax(array(ptr), array(values)))
     highest = torch.segment_reduce(values, "max", offsets=ptr)
-    result = (values - highest.index_select(0, segment)).exp_()
-    return result.div_(torch.segment_reduce(result, "sum", offsets=ptr).index_select(0, segment))
+    result = (values - repeated(highest, ptr.diff())).exp_()
+    return result.div_(repeated(torch.segment_reduce(result, "sum", offsets=ptr), ptr.diff()))
 
 
-def softmax_gradient(grad: Tensor, result: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
+def softmax_gradient(grad: Tensor, result: Tensor, ptr: Tensor) -> Tensor:
     """The gradient of the values, given that of their softmax."""
+    if compiled(result):
+        return torch.from_numpy(kernels.softmax_back(array(ptr), array(grad), array(result)))
     weighted = grad * result
     mean = torch.segment_reduce(weighted, "sum", offsets=ptr)
-    return weighted.addcmul_(result, mean.index_select(0, segment), value=-1)
+    return weighted.addcmul_(result, repeated(mean, ptr.diff()), value=-1)
 
 
-def segment_readout(h: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
-    """[N, d] → [B, 3d]: each run's maximum, mean and sum, side by side."""
-    result: Tensor = _SegmentReadout.apply(h, ptr, segment)
+def segment_readout(h: Tensor, ptr: Tensor) -> Tensor:
+    """[N, d] → [B, 3d]: each run's maximum, mean and sum, side by side; zeros for an empty run."""
+    result: Tensor = (_SegmentReadout if compiled(h) else _SegmentReadoutByBags).apply(h, ptr)
     return result
 
 
 class _SegmentReadout(Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
+    def forward(ctx: Any, h: Tensor, ptr: Tensor) -> Tensor:
+        out = torch.from_numpy(kernels.read_out(array(ptr), array(h)))
+        ctx.save_for_backward(ptr, h, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        arrays = (array(t) for t in (*ctx.saved_tensors, grad))
+        return torch.from_numpy(kernels.read_out_back(*arrays)), None
+
+
+class _SegmentReadoutByBags(Function):
+    """The same by torch, as bags of rows."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, ptr: Tensor) -> Tensor:
         nodes, starts = torch.arange(len(h), device=h.device), ptr[:-1]
         total = torch.embedding_bag(h, nodes, starts, mode=0)[0]
         highest, _, _, where = torch.embedding_bag(h, nodes, starts, mode=2)
         size = ptr.diff().unsqueeze(1)
         ctx.some_are_empty = not bool(size.all())
-        if ctx.some_are_empty:
-            size = size.clamp(min=1)
-        ctx.save_for_backward(where, size, segment)
-        return torch.cat([highest, total / size, total], dim=1)
+        ctx.save_for_backward(where, size.clamp(min=1), ptr)
+        return torch.cat([highest, total / size.clamp(min=1), total], dim=1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        where, size, segment = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        where, size, ptr = ctx.saved_tensors
         of_max, of_mean, of_sum = grad.chunk(3, dim=1)
-        grad_h = (of_sum + of_mean / size).index_select(0, segment)
+        grad_h = repeated(of_sum + of_mean / size, ptr.diff())
         # A maximum's gradient goes to the one node that has it (the first of equals).
         if ctx.some_are_empty:
             of_max, where = of_max.masked_fill(where < 0, 0), where.clamp(min=0)
-        return grad_h.scatter_add_(0, where, of_max), None, None
+        return grad_h.scatter_add_(0, where, of_max), None
 
 
-def top_k(score: Tensor, k: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
-    """The k[g] highest scores of each run g, ties to the lower number: their numbers in ascending order."""
-    if score.dtype == torch.float32 and score.device.type == "cpu":
-        return _top_k_by_threshold(score, k, ptr, segment)
+def top_k(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """The highest scores of each run, so many that run g becomes new_ptr[g] to new_ptr[g+1]; ties to the lower number.
+
+    Their numbers, in ascending order.
+    """
+    return (_top_k_by_threshold if compiled(score) else top_k_by_torch)(score, new_ptr, ptr)
+
+
+def top_k_by_torch(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """The same on any device, by sorting."""
+    k = new_ptr.diff()
+    segment = repeated(torch.arange(len(k), device=k.device), ptr.diff())
     order = torch.argsort(score, descending=True, stable=True)
     order = order[torch.argsort(segment[order], stable=True)]  # each run together, best first
     rank = torch.arange(len(order), device=order.device) - ptr[segment]
     return order[rank < k[segment]].sort().values
 
 
-def _top_k_by_threshold(score: Tensor, k: Tensor, ptr: Tensor, segment: Tensor) -> Tensor:
-    """The same, five times as fast on a CPU: sorting numbers is much cheaper than sorting where they stand.
-
-    Run and score become one integer that orders by run, then by descending score; the k-th of a run is the
-    threshold, and the first of those equal to it fill up what is missing.
-    """
-    bits = score.numpy().view(np.int32)
-    ascending = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # orders as the floats do (-0.0 just below 0.0)
-    runs = segment.numpy()
-    key = (runs << 32) - ascending
-    bounds, wanted = ptr.numpy(), k.numpy()
-    threshold = np.sort(key)[(bounds[:-1] + wanted - 1).clip(min=0)] if len(key) else key
-    limit = threshold[runs]
-    keep = key <= limit
-    if np.count_nonzero(keep) > wanted.sum():  # more nodes than wanted are equal to a threshold
-        ties = key == limit
-        rank = np.concatenate([[0], np.cumsum(ties)])
-        kept = np.concatenate([[0], np.cumsum(keep)])
-        surplus = np.diff(kept[bounds]) - wanted  # so many of the last ties of a run have to go
-        last_tie = np.repeat(rank[bounds[1:]], np.diff(bounds))
-        keep &= ~(ties & (last_tie - rank[1:] < surplus[runs]))
-    return torch.from_numpy(np.flatnonzero(keep))
+def _top_k_by_threshold(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """The same without sorting: the k-th highest of a run is found in linear time, and what is not below it stays."""
+    bits: NDArray[Any] = array(score).view(np.int32 if score.dtype == torch.float32 else np.int64)
+    sign, rest = 8 * bits.itemsize - 1, np.iinfo(bits.dtype).max
+    key = bits ^ ((bits >> sign) & rest)  # orders as the floats do (-0.0 just below 0.0)
+    return torch.from_numpy(kernels.best_of_each(key, array(ptr), array(new_ptr)))

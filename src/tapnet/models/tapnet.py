@@ -129,10 +129,10 @@ class TAPNet(GraphClassifier):
             if self.pools:
                 pool = self.pools[i]
                 assert isinstance(pool, TAPooling)
-                seen = pool.seen(h)
+                mask = pool.mask()
                 if self.training and self.settings.aux > 0:
-                    links.append(pool.link_loss(seen, batch, self.settings.link_reading))
-                h, batch, _, _ = pool.keep_best(h, batch, pool.votes_of(seen, batch).score)
+                    links.append(pool.link_loss(h, batch, self.settings.link_reading, mask))
+                h, batch, _, _ = pool.coarsen(h, batch, mask)
             readouts.append(batch.readout(h))
         logits = self.classifier(torch.cat(readouts, dim=1))
         return Outputs(logits, self.settings.aux * torch.stack(links).sum() if links else None)

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from tapnet.data.batch import GraphBatch, Norm, scaled_product
 from tapnet.errors import SettingError
-from tapnet.nn.dropout import check_dropout, dropout, keep_mask
+from tapnet.nn.dropout import Mask, check_dropout, dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.precision import full_precision, widened
 
@@ -55,20 +55,26 @@ class GraphConv(nn.Module):
 
     def _convolved(self, x: Tensor, batch: GraphBatch) -> Tensor:
         if x.is_floating_point() and self.in_channels <= self.out_channels:  # the narrower side is propagated
-            mask = keep_mask(x, self.dropout) if self.training and self.dropout > 0 else None
             before, after = batch.scales(self.norm, x.dtype)
             result: Tensor = _PropagateThenMultiply.apply(
-                x, self.weight, self.bias, mask, before, after, batch, self.negative_slope
+                x, self.weight, self.bias, self._mask(), before, after, batch, self.negative_slope
             )
             return result
-        rows = dropout(x, self.dropout, self.training) @ self.weight if x.is_floating_point() else self._looked_up(x)
-        return nn.functional.leaky_relu_(batch.propagate(rows, self.norm) + self.bias, self.negative_slope)
+        if x.is_floating_point():
+            rows = batch.propagate(dropout(x, self.dropout, self.training) @ self.weight, self.norm)
+        else:
+            rows = self._looked_up(x, batch)
+        return nn.functional.leaky_relu_(rows + self.bias, self.negative_slope)
 
-    def _looked_up(self, categories: Tensor) -> Tensor:
+    def _looked_up(self, categories: Tensor, batch: GraphBatch) -> Tensor:
         rows = nn.functional.embedding(categories, self.weight)
-        if self.training and self.dropout > 0:
-            rows = rows * keep_mask(rows[:, :1], self.dropout)
-        return rows
+        before, after = batch.scales(self.norm, rows.dtype)
+        if mask := self._mask():  # a whole row is kept or dropped: one more factor of it
+            before = mask.on(rows.new_ones(len(rows), 1) if before is None else before)
+        return batch.scaled_product(rows, before, after)
+
+    def _mask(self) -> Mask | None:
+        return Mask.draw(self.dropout) if self.training and self.dropout > 0 else None
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, norm={self.norm!r}, dropout={self.dropout}"
@@ -83,25 +89,25 @@ class _PropagateThenMultiply(Function):
         x: Tensor,
         weight: Tensor,
         bias: Tensor,
-        mask: Tensor | None,
+        mask: Mask | None,
         before: Tensor | None,
         after: Tensor | None,
         batch: GraphBatch,
         slope: float,
     ) -> Tensor:
-        aggregated = scaled_product(x if mask is None else x * mask, before, after, batch)
+        aggregated = scaled_product(x if mask is None else mask.on(x), before, after, batch)
         out = nn.functional.leaky_relu_(torch.addmm(bias, aggregated, weight), slope)
-        ctx.save_for_backward(aggregated, weight, out, mask)
-        ctx.structure, ctx.slope = (before, after, batch), slope
+        ctx.save_for_backward(aggregated, weight, out)
+        ctx.structure, ctx.mask, ctx.slope = (before, after, batch), mask, slope
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        aggregated, weight, out, mask = ctx.saved_tensors
-        before, after, batch = ctx.structure
+        aggregated, weight, out = ctx.saved_tensors
+        (before, after, batch), mask = ctx.structure, ctx.mask
         grad = torch.ops.aten.leaky_relu_backward(grad, out, ctx.slope, True)
         grad_x = scaled_product(grad @ weight.t(), after, before, batch, transpose=True)
         if mask is not None:
-            grad_x *= mask
+            grad_x = mask.on(grad_x)
         return grad_x, aggregated.t() @ grad, grad.sum(0), None, None, None, None, None

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from tapnet.data.batch import GraphBatch, scaled_product
-from tapnet.data.segments import softmax_gradient, softmax_of
+from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 
 Similarity = Literal["bilinear", "dot", "gaussian", "concat"]
@@ -43,59 +40,9 @@ def pairwise(similarity: Similarity, weight: Tensor | None, a: Tensor, b: Tensor
     return finite_exp(product) if similarity == "gaussian" else product
 
 
-def linear_votes(
-    h: Tensor, weight: Tensor | None, projection: Tensor | None, local: bool, batch: GraphBatch
-) -> tuple[Tensor, Tensor]:
-    """[N] and [N]: yᴸ of Eq. 1 with r(hᵢ, hⱼ) = hᵢ W_r hⱼᵀ (without a weight, the dot product), and yᴳ of Eq. 2.
-
-    r is linear in hⱼ, so the mean of r(hᵢ, ·) over the neighbours is r(hᵢ, their mean): with Ĥ = D̂⁻¹ÂH, the local
-    vote is a softmax of (H W_r)ᵢ · Ĥᵢ / n and the global one of Ĥᵢ p. Both come from one product, and nothing is
-    stored per edge. Without ``local``, or without a projection, that vote is zero.
-    """
-    y_local, y_global = _LinearVotes.apply(h, weight, projection, local, batch)
-    return y_local, y_global
-
-
-class _LinearVotes(Function):
-    """As one step with its gradient written out, since on small graphs most of the time is the number of calls."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, h: Tensor, weight: Tensor | None, projection: Tensor | None, local: bool, batch: GraphBatch
-    ) -> tuple[Tensor, Tensor]:
-        inverse, size = batch.inverse_degree(h.dtype), batch.size.to(h.dtype)
-        aggregated = scaled_product(h, None, inverse, batch)  # Ĥ
-        left, y_local, y_global = None, h.new_zeros(len(h)), h.new_zeros(len(h))
-        if local:
-            left = h if weight is None else h @ weight  # H W_r
-            y_local = softmax_of((left * aggregated).sum(dim=1).div_(size), batch.ptr, batch.graph)
-        if projection is not None:
-            y_global = softmax_of(aggregated @ projection, batch.ptr, batch.graph)
-        ctx.save_for_backward(h, weight, projection, aggregated, left, y_local, y_global)
-        ctx.structure = inverse, size, batch
-        return y_local, y_global
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_local: Tensor, grad_global: Tensor) -> tuple[Tensor | None, ...]:
-        h, weight, projection, aggregated, left, y_local, y_global = ctx.saved_tensors
-        inverse, size, batch = ctx.structure
-        of_left = of_weight = of_projection = None
-        of_aggregated = torch.zeros_like(h) if left is None else left
-        if left is not None:
-            of_mean = softmax_gradient(grad_local, y_local, batch.ptr, batch.graph).div_(size).unsqueeze(1)
-            of_aggregated, of_left = of_mean * left, of_mean * aggregated
-        if projection is not None:
-            of_projected = softmax_gradient(grad_global, y_global, batch.ptr, batch.graph)
-            of_aggregated.addr_(of_projected, projection)
-            of_projection = of_projected @ aggregated
-        of_h = scaled_product(of_aggregated, inverse, None, batch, transpose=True)
-        if of_left is not None and weight is not None:
-            of_h.addmm_(of_left, weight.t())
-            of_weight = h.t() @ of_left
-        elif of_left is not None:
-            of_h += of_left
-        return of_h, of_weight, of_projection, None, None
+def is_linear(similarity: Similarity) -> bool:
+    """Whether r(hᵢ, hⱼ) is linear in hⱼ."""
+    return similarity in ("bilinear", "dot")
 
 
 def mean_over_edges(similarity: Similarity, weight: Tensor | None, h: Tensor, batch: GraphBatch) -> Tensor:

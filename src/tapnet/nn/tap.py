@@ -13,25 +13,19 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet.data.batch import GraphBatch, sorting
-from tapnet.data.segments import segment_softmax, top_k
+from tapnet.data.flat import offsets
+from tapnet.data.kernels import array, compiled, gate_back, keep_edges
+from tapnet.data.segments import top_k
 from tapnet.errors import SettingError
-from tapnet.nn.dropout import check_dropout, dropout
+from tapnet.nn.dropout import Mask, check_dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading, link_loss
 from tapnet.nn.precision import full_precision, widened
-from tapnet.nn.similarity import Similarity, check_similarity, linear_votes, mean_over_edges, weight_shape
+from tapnet.nn.similarity import Similarity, check_similarity, weight_shape
+from tapnet.nn.votes import Votes, votes_of
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
 GATES: tuple[Gate, ...] = ("straight-through", "none", "sigmoid", "tanh")
-
-
-class Votes(NamedTuple):
-    """The parts of each node's score, one value a node."""
-
-    local: Tensor  # yᴸ, Eq. 1: zeros when local voting is off
-    global_: Tensor  # yᴳ, Eq. 2: zeros when global voting is off
-    connectivity: Tensor  # λ dᵢ / n, Eq. 4
-    score: Tensor  # their sum
 
 
 class Pooled(NamedTuple):
@@ -125,7 +119,7 @@ class TAPooling(nn.Module):
         """Each part of every node's score, for a picture or an explanation."""
         order = None if batch is None else sorting(batch)
         if batch is None or order is None:
-            return self.votes_of(self.seen(x), GraphBatch.from_edge_index(x, edge_index, batch))
+            return self.votes_of(x, GraphBatch.from_edge_index(x, edge_index, batch))
         place = torch.argsort(order)
         votes = self.votes(x[order], place[edge_index], batch[order])
         return Votes(*(part[place] for part in votes))
@@ -139,51 +133,40 @@ class TAPooling(nn.Module):
             perm, score = self._select(x[order], place[edge_index], batch[order])
             return order[perm].sort().values, score[place]
         structure = GraphBatch.from_edge_index(x, edge_index, batch)
-        score = self.votes_of(self.seen(x), structure).score
+        score = self.votes_of(x, structure).score
         return self._best(score, structure)[0], score
 
     def _best(self, score: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        """The k nodes of each graph with the highest scores, and [B] k."""
-        k = kept_nodes(self.ratio, batch.nodes_per_graph)
-        return top_k(score.detach(), k, batch.ptr, batch.graph), k
+        """The k nodes of each graph with the highest scores, and where each graph's begin."""
+        ptr = offsets(kept_nodes(self.ratio, batch.nodes_per_graph))
+        return top_k(score.detach(), ptr, batch.ptr), ptr
 
     # ---- the fast path: a GraphBatch in, a GraphBatch out ----
 
-    def coarsen(self, x: Tensor, batch: GraphBatch) -> Pooled:
-        """The same on a GraphBatch."""
-        return self.keep_best(x, batch, self.votes_of(self.seen(x), batch).score)
+    def coarsen(self, x: Tensor, batch: GraphBatch, mask: Mask | None = None) -> Pooled:
+        """The same on a GraphBatch. Without a mask, one is drawn if there is dropout."""
+        score = self.votes_of(x, batch, mask).score
+        perm, ptr = self._best(score, batch)
+        kept_score = score.detach().index_select(0, perm)
+        return Pooled(self._kept_rows(x, perm, score), batch.induced(perm, ptr), perm, kept_score)
 
-    def seen(self, x: Tensor) -> Tensor:
-        """The features that the votes (and the auxiliary objective) see."""
-        return dropout(widened(x), self.dropout, self.training)  # scores are never computed in half precision
+    def mask(self) -> Mask | None:
+        """The dropout through which the votes (and the auxiliary objective) see the features."""
+        return Mask.draw(self.dropout) if self.training and self.dropout > 0 else None
 
-    def keep_best(self, x: Tensor, batch: GraphBatch, score: Tensor) -> Pooled:
-        """Eq. 3: the k best nodes of each graph and what joins them."""
-        perm, k = self._best(score, batch)
-        return Pooled(
-            self._kept_rows(x, perm, score), batch.induced(perm, k), perm, score.detach().index_select(0, perm)
-        )
-
-    def votes_of(self, h: Tensor, batch: GraphBatch) -> Votes:
-        """Eq. 1, 2 and 4 on a GraphBatch, of the features as they are seen."""
+    def votes_of(self, x: Tensor, batch: GraphBatch, mask: Mask | None = None) -> Votes:
+        """Eq. 1, 2 and 4 on a GraphBatch. Scores are never computed in half precision."""
+        h = widened(x)
         with full_precision(h):
-            return self._votes(h, batch)
-
-    def _votes(self, h: Tensor, batch: GraphBatch) -> Votes:
-        size = batch.size.to(h.dtype)  # [N] n of the node's graph
-        connectivity = batch.degree * self.connectivity / size
-        local = global_ = torch.zeros_like(size)
-        weight, projection = (None if p is None else p.to(h.dtype) for p in (self.weight, self.projection))
-        if self.similarity in ("bilinear", "dot"):
-            if self.local_voting or self.global_voting:
-                local, global_ = linear_votes(h, weight, projection, self.local_voting, batch)
-            return Votes(local, global_, connectivity, local + global_ + connectivity)
-        if self.local_voting:
-            mean = mean_over_edges(self.similarity, weight, h, batch)
-            local = segment_softmax(mean / size, batch.ptr, batch.graph)
-        if projection is not None:
-            global_ = segment_softmax(batch.propagate(h, "mean") @ projection, batch.ptr, batch.graph)
-        return Votes(local, global_, connectivity, local + global_ + connectivity)
+            return votes_of(
+                h,
+                batch,
+                *(None if p is None else p.to(h.dtype) for p in (self.weight, self.projection)),
+                similarity=self.similarity,
+                local_voting=self.local_voting,
+                connectivity=self.connectivity,
+                mask=mask or self.mask(),
+            )
 
     def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
         """H′: the kept rows, gated by their scores out of the scores [N] of all."""
@@ -199,10 +182,13 @@ class TAPooling(nn.Module):
 
     # ---- the auxiliary objective ----
 
-    def link_loss(self, h: Tensor, batch: GraphBatch, reading: LinkReading = "sigmoid") -> Tensor:
+    def link_loss(
+        self, x: Tensor, batch: GraphBatch, reading: LinkReading = "sigmoid", mask: Mask | None = None
+    ) -> Tensor:
         """Section 3.4: how well r, the layer's similarity, tells which nodes are linked."""
         if not self.local_voting:
             raise SettingError("the auxiliary objective uses the similarities of local voting, which is off")
+        h = widened(x) if mask is None else mask.applied(widened(x))
         return link_loss(h, batch, weight=self.weight, similarity=self.similarity, reading=reading)
 
     def extra_repr(self) -> str:
@@ -226,6 +212,9 @@ class _StraightThrough(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rows, perm, score = ctx.saved_tensors
+        if compiled(grad) and compiled(score):
+            of_x, of_score = gate_back(*(array(t) for t in (perm, grad, rows, score)))
+            return torch.from_numpy(of_x), None, torch.from_numpy(of_score)
         grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
         grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
         return grad_x, None, grad_score.div_(score.masked_fill(score == 0, 1))
@@ -236,13 +225,12 @@ def kept_nodes(ratio: float | int, sizes: Tensor) -> Tensor:
     if isinstance(ratio, int):
         return sizes.clamp(max=ratio)
     exact = _exact(ratio)
-    k = (sizes * exact.numerator + exact.denominator - 1) // exact.denominator
-    return k.clamp(min=1).minimum(sizes)
+    return -(-sizes * exact.numerator // exact.denominator)
 
 
 @cache
 def _exact(ratio: float) -> Fraction:
-    return Fraction(str(ratio)).limit_denominator(10**9)
+    return max(Fraction(str(ratio)).limit_denominator(10**9), Fraction(1, 10**9))
 
 
 def check_ratio(ratio: float | int) -> float | int:
@@ -257,6 +245,9 @@ def induced_edges(
     perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
 ) -> tuple[Tensor, Tensor | None]:
     """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
+    if edge_index.device.type == "cpu":
+        ends, kept = map(torch.from_numpy, keep_edges(array(perm), array(edge_index), num_nodes))
+        return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
     number = edge_index.new_full((num_nodes,), -1)
     number[perm] = torch.arange(len(perm), device=perm.device)
     rows, columns = number.index_select(0, edge_index[0]), number.index_select(0, edge_index[1])

@@ -1,0 +1,114 @@
+"""The votes that make a node's score (Eq. 1, 2 and 4)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from tapnet.data import kernels
+from tapnet.data.batch import GraphBatch, scaled_product
+from tapnet.data.kernels import array, compiled
+from tapnet.data.segments import segment_softmax
+from tapnet.nn.dropout import Mask
+from tapnet.nn.similarity import Similarity, is_linear, mean_over_edges
+
+
+class Votes(NamedTuple):
+    """The parts of each node's score, one value a node."""
+
+    local: Tensor  # yᴸ, Eq. 1: zeros when local voting is off
+    global_: Tensor  # yᴳ, Eq. 2: zeros when global voting is off
+    connectivity: Tensor  # λ dᵢ / n, Eq. 4
+    score: Tensor  # their sum
+
+
+def votes_of(
+    h: Tensor,
+    batch: GraphBatch,
+    weight: Tensor | None,
+    projection: Tensor | None,
+    *,
+    similarity: Similarity = "bilinear",
+    local_voting: bool = True,
+    connectivity: float = 0.1,
+    mask: Mask | None = None,
+) -> Votes:
+    """Eq. 1, 2 and 4 with W_r (or a similarity without a weight), p (None: no global voting) and λ.
+
+    Where r is linear in hⱼ, its mean over the neighbours is r(hᵢ, their mean): with Ĥ = D̂⁻¹ÂH, the local vote is a
+    softmax of (H W_r)ᵢ · Ĥᵢ / n and the global one of Ĥᵢ p. Both come from one product, and nothing is stored per
+    edge. The votes see the features through ``mask``.
+    """
+    if compiled(h) and is_linear(similarity):
+        return Votes(*_LinearVotes.apply(h, weight, projection, local_voting, connectivity, mask, batch))
+    h = h if mask is None else mask.applied(h)
+    mean = batch.propagate(h, "mean") if projection is not None or is_linear(similarity) else h
+    y_local = y_global = torch.zeros_like(h[:, 0])
+    if local_voting and is_linear(similarity):
+        left = h if weight is None else h @ weight
+        y_local = segment_softmax((left * mean).sum(dim=1) / batch.size, batch.ptr)
+    elif local_voting:
+        y_local = segment_softmax(mean_over_edges(similarity, weight, h, batch) / batch.size, batch.ptr)
+    if projection is not None:
+        y_global = segment_softmax(mean @ projection, batch.ptr)
+    degrees = (batch.degree * connectivity / batch.size).to(h.dtype)
+    return Votes(y_local, y_global, degrees, y_local + y_global + degrees)
+
+
+class _LinearVotes(Function):
+    """The same as one step with its gradient written out, for a CPU (``data.kernels`` says why)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        h: Tensor,
+        weight: Tensor | None,
+        projection: Tensor | None,
+        local_voting: bool,
+        connectivity: float,
+        mask: Mask | None,
+        batch: GraphBatch,
+    ) -> tuple[Tensor, ...]:
+        h = h if mask is None else mask.on(h)
+        inverse = batch.inverse_degree(h.dtype)
+        mean = scaled_product(h, None, inverse, batch)  # Ĥ
+        left = h if weight is None else h @ weight  # H W_r
+        p = mean.new_zeros(mean.size(1)) if projection is None else projection
+        ptr, factors = array(batch.ptr), (array(left), array(mean), array(p))
+        parts = kernels.vote(ptr, array(batch.degree), *factors, connectivity, local_voting, projection is not None)
+        votes = tuple(map(torch.from_numpy, parts))
+        ctx.save_for_backward(h, weight, projection, mean, *votes[:2])
+        ctx.arrays, ctx.mask, ctx.batch = (ptr, array(inverse)[:, 0], *factors), mask, batch
+        ctx.mark_non_differentiable(votes[2])
+        ctx.set_materialize_grads(False)
+        return votes
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, of_local: Tensor | None, of_global: Tensor | None, _: None, of_score: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        h, weight, projection, mean, y_local, y_global = ctx.saved_tensors
+        of_local, of_global = _sum(of_local, of_score, y_local), _sum(of_global, of_score, y_global)
+        votes = (array(t) for t in (of_local, of_global, y_local, y_global))
+        of_left, of_mean, of_seen = map(torch.from_numpy, kernels.vote_back(*ctx.arrays, *votes))
+        of_h = scaled_product(of_mean, None, None, ctx.batch, transpose=True)
+        of_projection = None if projection is None else of_seen @ mean
+        of_weight = None
+        if weight is not None:
+            of_h.addmm_(of_left, weight.t())
+            of_weight = h.t() @ of_left
+        else:
+            of_h += of_left
+        return of_h if ctx.mask is None else ctx.mask.on(of_h), of_weight, of_projection, None, None, None, None
+
+
+def _sum(a: Tensor | None, b: Tensor | None, like: Tensor) -> Tensor:
+    if a is None or b is None:
+        rest = b if a is None else a
+        return torch.zeros_like(like) if rest is None else rest
+    return a + b
