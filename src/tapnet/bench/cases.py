@@ -27,6 +27,8 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.data.layout import layout_of
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
+from tapnet.training.loop import make_optimizer, train_epoch
+from tapnet.training.trial import TrainingSettings
 
 BATCH = 64
 
@@ -52,10 +54,6 @@ class Case:
         }
 
 
-def _optimizer(model: torch.nn.Module, fused: bool) -> torch.optim.Optimizer:
-    return torch.optim.Adam(model.parameters(), 0.001, weight_decay=0.0008, amsgrad=True, fused=fused)
-
-
 def our_model(dataset: GraphDataset) -> Any:
     spec = find_model("tapnet")
     return spec.build(dataset.num_features, dataset.num_classes, spec.make_settings(dataset.name, {}))
@@ -64,27 +62,14 @@ def our_model(dataset: GraphDataset) -> Any:
 def our_epoch(dataset: GraphDataset) -> Callable[[], float]:
     """An epoch of TAPNet as ``tapnet train`` runs it; gives the mean loss."""
     model = our_model(dataset)
-    optimizer = _optimizer(model, fused=True)
-
-    def epoch() -> float:
-        model.train()
-        total = torch.zeros(())
-        for graphs in torch.randperm(len(dataset)).split(BATCH):
-            batch = dataset.batch(graphs)
-            loss = cross_entropy(model.outputs(batch).logits, batch.y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.detach() * len(graphs)
-        return float(total) / len(dataset)
-
-    return epoch
+    optimizer = make_optimizer(model, TrainingSettings())
+    return lambda: train_epoch(model, optimizer, dataset, torch.randperm(len(dataset)).split(BATCH))
 
 
 def peer_epoch(dataset: GraphDataset) -> Callable[[], float]:
     """The same with PyG's loader and layers and torch's dropout and Adam."""
     model = PyGNet(dataset.num_features, dataset.num_classes)
-    optimizer = _optimizer(model, fused=False)
+    optimizer = torch.optim.Adam(model.parameters(), 0.001, weight_decay=0.0008, amsgrad=True)
     loader = DataLoader(pyg_graphs(dataset), batch_size=BATCH, shuffle=True)
 
     def epoch() -> float:

@@ -15,6 +15,7 @@ from tapnet.data import kernels
 from tapnet.data.flat import concatenated_ranges, offsets, repeated
 from tapnet.data.kernels import array
 from tapnet.data.segments import segment_readout
+from tapnet.data.step import step
 
 Norm = Literal["neighbour", "symmetric", "mean", "sum"]
 
@@ -76,7 +77,7 @@ class GraphBatch:
 
     def scaled_product(self, h: Tensor, before: Tensor | None, after: Tensor | None) -> Tensor:
         """after · Â · before · H, where before and after are scales of rows [N, 1], which get no gradient."""
-        result: Tensor = _ScaledProduct.apply(h, before, after, self)
+        result: Tensor = step(_ScaledProduct, h, before, after, self)
         return result
 
     def scales(self, norm: Norm, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
@@ -165,8 +166,7 @@ Compressed = tuple[Tensor, Tensor]  # edge_ptr and neighbor
 def restricted(edge_ptr: Tensor, neighbor: Tensor, perm: Tensor) -> Compressed:
     """edge_ptr and neighbor of the rows and columns ``perm`` of a matrix, renumbered."""
     if perm.device.type == "cpu":
-        new_ptr, new_neighbor = kernels.restrict(array(edge_ptr), array(neighbor), array(perm))
-        return torch.from_numpy(new_ptr), torch.from_numpy(new_neighbor)
+        return _tensors(kernels.restrict(array(edge_ptr), array(neighbor), array(perm)))
     return restricted_by_torch(edge_ptr, neighbor, perm)
 
 
@@ -201,19 +201,19 @@ def compressed_by_torch(edge_index: Tensor, num_nodes: int) -> tuple[Compressed,
 
 def _compressed_on_cpu(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed | None]:
     """The same by counting instead of sorting: linear in the edges, and less where they are in order already."""
-    rows, columns = array(edge_index)
-    low, high, ascending = kernels.look_at_edges(rows, columns)
+    edges = array(edge_index)
+    low, high, ascending = kernels.look_at_edges(edges)
     _check_numbers(low, high, num_nodes)
-    if ascending:
-        matrix = kernels.compress(rows, columns, num_nodes)
-    else:  # transposing orders the columns of each row
-        matrix = kernels.transpose(*kernels.compress(columns, rows, num_nodes))
-    transposed = None if kernels.is_symmetric(*matrix) else kernels.transpose(*matrix)
+    if not ascending:  # transposing puts the columns of each row in order
+        edges = kernels.transpose(*kernels.compress(array(edge_index.flip(0)), num_nodes))
+    matrix = kernels.compress_ascending(edges, num_nodes)
+    if kernels.is_symmetric(*matrix):
+        return _tensors(matrix), None
+    return _tensors(matrix), _tensors(kernels.compress_ascending(kernels.transpose(*matrix), num_nodes))
 
-    def tensors(m: tuple[kernels.Array, kernels.Array]) -> Compressed:
-        return torch.from_numpy(m[0]), torch.from_numpy(m[1])
 
-    return tensors(matrix), None if transposed is None else tensors(transposed)
+def _tensors(matrix: tuple[kernels.Array, kernels.Array]) -> Compressed:
+    return torch.from_numpy(matrix[0]), torch.from_numpy(matrix[1])
 
 
 def _check_numbers(low: Tensor | int, high: Tensor | int, num_nodes: int) -> None:

@@ -4,6 +4,8 @@ Why they are here: a step on small graphs is hundreds of operator calls, each de
 call, reads its rows once, and stores nothing on the way. What a loop computes is said where it is called, next to the
 formula in torch that other devices use and that the tests hold it to. They run in one thread: with a pool of their own
 beside torch's an epoch of REDDIT-BINARY took a fifth longer on two cores, and so no result depends on the threads.
+Large results are allocated by the caller, by NumPy: it asks for huge pages, which Numba and torch do not, and touching
+new memory page by page takes longer than most of these loops.
 """
 
 from __future__ import annotations
@@ -100,72 +102,90 @@ def restrict(edge_ptr: Array, neighbor: Array, perm: Array) -> tuple[Array, Arra
 
 
 @kernel
-def look_at_edges(rows: Array, columns: Array) -> tuple[int, int, bool]:
-    """The lowest and highest number, and whether the edges ascend by (row, column) without a self-loop."""
+def look_at_edges(edges: Array) -> tuple[int, int, bool]:
+    """The lowest and highest number, and whether the edges ascend by (row, column)."""
+    rows, columns = edges
     low, high, ascending = 0, -1, True
     for e in range(len(rows)):
         low, high = min(low, rows[e], columns[e]), max(high, rows[e], columns[e])
-        ascending &= rows[e] != columns[e]
         if e > 0:
-            ascending &= (rows[e - 1] < rows[e]) | ((rows[e - 1] == rows[e]) & (columns[e - 1] < columns[e]))
+            ascending &= (rows[e - 1] < rows[e]) | ((rows[e - 1] == rows[e]) & (columns[e - 1] <= columns[e]))
     return low, high, ascending
 
 
 @kernel
-def compress(rows: Array, columns: Array, num_nodes: int) -> tuple[Array, Array]:
-    """Edges in any order → compressed rows, their columns in the order of the edges; self-loops left out."""
+def compress(edges: Array, num_nodes: int) -> tuple[Array, Array]:
+    """Edges in any order → compressed rows, their columns in the order of the edges."""
+    rows, columns = edges
     edge_ptr = np.zeros(num_nodes + 1, np.int32)
     for e in range(len(rows)):
-        edge_ptr[rows[e] + 1] += rows[e] != columns[e]
+        edge_ptr[rows[e] + 1] += 1
     for i in range(num_nodes):
         edge_ptr[i + 1] += edge_ptr[i]
-    neighbor, at = np.empty(edge_ptr[-1], np.int32), edge_ptr[:-1].copy()
+    neighbor, at = np.empty(len(rows), np.int32), edge_ptr[:-1].copy()
     for e in range(len(rows)):
-        if rows[e] != columns[e]:
-            neighbor[at[rows[e]]] = columns[e]
-            at[rows[e]] += 1
+        neighbor[at[rows[e]]] = columns[e]
+        at[rows[e]] += 1
     return edge_ptr, neighbor
 
 
 @kernel
-def transpose(edge_ptr: Array, neighbor: Array) -> tuple[Array, Array]:
-    """Of a square matrix in compressed rows. The columns of each row come out ascending, each once."""
+def compress_ascending(edges: Array, num_nodes: int) -> tuple[Array, Array]:
+    """Edges that ascend by (row, column) → compressed rows, each column once and no self-loop."""
+    rows, columns = edges
+    edge_ptr, neighbor, at = np.zeros(num_nodes + 1, np.int32), np.empty(len(rows) + 1, np.int32), 0
+    for e in range(len(rows)):
+        again = e > 0 and rows[e] == rows[e - 1] and columns[e] == columns[e - 1]
+        neighbor[at] = columns[e]
+        at += (rows[e] != columns[e]) & (not again)
+        edge_ptr[rows[e] + 1] = at
+    for i in range(num_nodes):
+        edge_ptr[i + 1] = max(edge_ptr[i], edge_ptr[i + 1])
+    return edge_ptr, neighbor[:at]
+
+
+@kernel
+def transpose(edge_ptr: Array, neighbor: Array) -> Array:
+    """[2, E]: the edges of a square matrix in compressed rows, turned round and ascending."""
     n = len(edge_ptr) - 1
-    last, count = np.full(n, -1, np.int32), np.zeros(n + 1, np.int32)
+    at = np.zeros(n + 1, np.int32)
+    for e in range(len(neighbor)):
+        at[neighbor[e] + 1] += 1
     for i in range(n):
-        for e in range(edge_ptr[i], edge_ptr[i + 1]):
-            count[neighbor[e] + 1] += last[neighbor[e]] != i
-            last[neighbor[e]] = i
-    for i in range(n):
-        count[i + 1] += count[i]
-    new, at = np.empty(count[-1], np.int32), count[:-1].copy()
+        at[i + 1] += at[i]
+    edges = np.empty((2, len(neighbor)), np.int32)
     for i in range(n):
         for e in range(edge_ptr[i], edge_ptr[i + 1]):
             j = neighbor[e]
-            if at[j] == count[j] or new[at[j] - 1] != i:
-                new[at[j]] = i
-                at[j] += 1
-    return count, new
+            edges[0, at[j]], edges[1, at[j]] = j, i
+            at[j] += 1
+    return edges
 
 
 @kernel
 def is_symmetric(edge_ptr: Array, neighbor: Array) -> bool:
-    """Of a square matrix in compressed rows with ascending columns."""
-    at = edge_ptr[:-1].copy()
-    for i in range(len(at)):
+    """Of a square matrix in compressed rows, each column once: whether (i, j) and (j, i) are the same set.
+
+    Compares sums of 64-bit hashes, in the order of the memory: looking each (j, i) up would wait for memory twice an
+    edge. That two different sets have one sum has a chance of 2⁻⁶⁴.
+    """
+    total = np.uint64(0)
+    for i in range(len(edge_ptr) - 1):
         for e in range(edge_ptr[i], edge_ptr[i + 1]):
-            j = neighbor[e]  # i comes in ascending order, so it must be the next column of row j
-            if at[j] == edge_ptr[j + 1] or neighbor[at[j]] != i:
-                return False
-            at[j] += 1
-    return True
+            there, back = np.uint64(i) << np.uint64(32), np.uint64(i)
+            there, back = there | np.uint64(neighbor[e]), back | (np.uint64(neighbor[e]) << np.uint64(32))
+            for z, sign in ((there, np.uint64(1)), (back, np.uint64(0xFFFFFFFFFFFFFFFF))):  # + and -
+                z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                total += sign * (z ^ (z >> np.uint64(31)))
+    return bool(total == np.uint64(0))
 
 
 @kernel
 def keep_edges(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, Array]:
     """[2, K] the edges with both ends in perm, renumbered, and [K] their numbers, in their order."""
     rows, columns = edges
-    number = np.full(num_nodes, -1, np.int64)
+    number = np.full(num_nodes, -1, np.int32)
     for i in range(len(perm)):
         number[perm[i]] = i
     kept, at = np.empty(len(rows) + 1, np.int64), 0
@@ -225,10 +245,9 @@ def read_out(ptr: Array, h: Array) -> Array:
 
 
 @kernel
-def read_out_back(ptr: Array, h: Array, out: Array, grad: Array) -> Array:
+def read_out_back(ptr: Array, h: Array, out: Array, grad: Array, of_h: Array) -> None:
     """The gradient of the rows: a maximum's goes to the one row that has it (the first of equals)."""
     d = h.shape[1]
-    of_h = np.empty(h.shape, h.dtype)
     for g in range(len(ptr) - 1):
         size = h.dtype.type(max(ptr[g + 1] - ptr[g], 1))
         row, rest = np.empty(d, h.dtype), np.empty(d, h.dtype)
@@ -239,7 +258,6 @@ def read_out_back(ptr: Array, h: Array, out: Array, grad: Array) -> Array:
                 of_max = rest[c] if h[i, c] == out[g, c] else h.dtype.type(0)
                 of_h[i, c] = row[c] + of_max
                 rest[c] -= of_max
-    return of_h
 
 
 @kernel
@@ -277,13 +295,12 @@ def softmax_back(ptr: Array, grad: Array, result: Array) -> Array:
 
 
 @kernel
-def drop(h: Array, seed: int, threshold: int, scale: float) -> Array:
+def drop(h: Array, seed: int, threshold: int, scale: float, out: Array) -> None:
     """[n] → each element times the scale where its 32 random bits are below the threshold, else zero.
 
     The bits are a hash of the seed and the element's place (two rounds as in MurmurHash3, whose high bits are good),
     so that going back can draw them again instead of storing them.
     """
-    out = np.empty(len(h), h.dtype)
     low, high, limit = u32(seed & 0xFFFFFFFF), u32((seed >> 32) & 0xFFFFFFFF), u32(threshold)
     factor, zero = h.dtype.type(scale), h.dtype.type(0)
     for i in range(len(h)):
@@ -291,7 +308,6 @@ def drop(h: Array, seed: int, threshold: int, scale: float) -> Array:
         z = u32(u32(u32(z ^ (z >> u32(16))) ^ high) * u32(0x85EBCA6B))
         z = u32(u32(z ^ (z >> u32(13))) * u32(0xC2B2AE35))
         out[i] = h[i] * (factor if z < limit else zero)
-    return out
 
 
 @kernel
@@ -335,10 +351,11 @@ def vote_back(
     of_global: Array,
     y_local: Array,
     y_global: Array,
-) -> tuple[Array, ...]:
+    of_left: Array,
+    of_mean: Array,
+    of_seen: Array,
+) -> None:
     """The gradients of left, of mean (divided by the node's degree + 1) and of meanᵢ · p."""
-    of_left, of_mean = np.empty(left.shape, mean.dtype), np.empty(mean.shape, mean.dtype)
-    of_seen = np.empty(mean.shape[0], mean.dtype)
     for g in range(len(ptr) - 1):
         size = mean.dtype.type(max(ptr[g + 1] - ptr[g], 1))
         mean_local, mean_global = mean.dtype.type(0), mean.dtype.type(0)
@@ -352,13 +369,11 @@ def vote_back(
             for c in range(mean.shape[1]):
                 of_left[i, c] = of_alike * mean[i, c]
                 of_mean[i, c] = a * left[i, c] + b * projection[c]
-    return of_left, of_mean, of_seen
 
 
 @kernel
-def gate_back(perm: Array, grad: Array, rows: Array, score: Array) -> tuple[Array, Array]:
+def gate_back(perm: Array, grad: Array, rows: Array, score: Array, of_x: Array, of_score: Array) -> None:
     """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm]."""
-    of_x, of_score = np.zeros((len(score), grad.shape[1]), grad.dtype), np.zeros(len(score), score.dtype)
     for k in range(len(perm)):
         total = score.dtype.type(0)
         for c in range(grad.shape[1]):
@@ -366,4 +381,3 @@ def gate_back(perm: Array, grad: Array, rows: Array, score: Array) -> tuple[Arra
             total += grad[k, c] * rows[k, c]
         s = score[perm[k]]
         of_score[perm[k]] = total / s if s != 0 else total
-    return of_x, of_score

@@ -17,11 +17,12 @@ from torch.autograd.function import once_differentiable
 from tapnet.data import kernels
 from tapnet.data.flat import repeated
 from tapnet.data.kernels import array, compiled
+from tapnet.data.step import step
 
 
 def segment_softmax(values: Tensor, ptr: Tensor) -> Tensor:
     """[N] → [N]: a softmax within each run."""
-    result: Tensor = _SegmentSoftmax.apply(values, ptr)
+    result: Tensor = step(_SegmentSoftmax, values, ptr)
     return result
 
 
@@ -58,7 +59,7 @@ def softmax_gradient(grad: Tensor, result: Tensor, ptr: Tensor) -> Tensor:
 
 def segment_readout(h: Tensor, ptr: Tensor) -> Tensor:
     """[N, d] → [B, 3d]: each run's maximum, mean and sum, side by side; zeros for an empty run."""
-    result: Tensor = (_SegmentReadout if compiled(h) else _SegmentReadoutByBags).apply(h, ptr)
+    result: Tensor = step(_SegmentReadout if compiled(h) else _SegmentReadoutByBags, h, ptr)
     return result
 
 
@@ -72,8 +73,10 @@ class _SegmentReadout(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        arrays = (array(t) for t in (*ctx.saved_tensors, grad))
-        return torch.from_numpy(kernels.read_out_back(*arrays)), None
+        ptr, h, out = (array(t) for t in ctx.saved_tensors)
+        of_h = np.empty_like(h)
+        kernels.read_out_back(ptr, h, out, array(grad), of_h)
+        return torch.from_numpy(of_h), None
 
 
 class _SegmentReadoutByBags(Function):

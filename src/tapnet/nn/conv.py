@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet.data.batch import GraphBatch, Norm, scaled_product
+from tapnet.data.step import step
 from tapnet.errors import SettingError
 from tapnet.nn.dropout import Mask, check_dropout, dropout
 from tapnet.nn.init import glorot_
@@ -56,8 +57,16 @@ class GraphConv(nn.Module):
     def _convolved(self, x: Tensor, batch: GraphBatch) -> Tensor:
         if x.is_floating_point() and self.in_channels <= self.out_channels:  # the narrower side is propagated
             before, after = batch.scales(self.norm, x.dtype)
-            result: Tensor = _PropagateThenMultiply.apply(
-                x, self.weight, self.bias, self._mask(), before, after, batch, self.negative_slope
+            result: Tensor = step(
+                _PropagateThenMultiply,
+                x,
+                self.weight,
+                self.bias,
+                self._mask(),
+                before,
+                after,
+                batch,
+                self.negative_slope,
             )
             return result
         if x.is_floating_point():

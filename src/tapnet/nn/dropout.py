@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet.data.kernels import array, compiled, drop
+from tapnet.data.step import step
 from tapnet.errors import SettingError
 
 
@@ -32,11 +34,13 @@ class Mask:
             generator = torch.Generator(h.device).manual_seed(self.seed)
             return h * torch.empty_like(h).bernoulli_(1 - self.p, generator=generator).div_(1 - self.p)
         limit = min(max(1, round((1 - self.p) * 2**32)), 2**32 - 1)
-        return torch.from_numpy(drop(array(h).ravel(), self.seed, limit, 2**32 / limit)).view(h.shape)
+        out = np.empty(h.shape, array(h).dtype)
+        drop(array(h).ravel(), self.seed, limit, 2**32 / limit, out.ravel())
+        return torch.from_numpy(out)
 
     def applied(self, h: Tensor) -> Tensor:
         """The same with a gradient."""
-        result: Tensor = _Dropout.apply(h, self)
+        result: Tensor = step(_Dropout, h, self)
         return result
 
 

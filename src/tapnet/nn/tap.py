@@ -7,6 +7,7 @@ from functools import cache
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
@@ -16,6 +17,7 @@ from tapnet.data.batch import GraphBatch, sorting
 from tapnet.data.flat import offsets
 from tapnet.data.kernels import array, compiled, gate_back, keep_edges
 from tapnet.data.segments import top_k
+from tapnet.data.step import step
 from tapnet.errors import SettingError
 from tapnet.nn.dropout import Mask, check_dropout
 from tapnet.nn.init import glorot_
@@ -171,7 +173,7 @@ class TAPooling(nn.Module):
     def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
         """H′: the kept rows, gated by their scores out of the scores [N] of all."""
         if self.gate == "straight-through":
-            rows: Tensor = _StraightThrough.apply(x, perm, score)
+            rows: Tensor = step(_StraightThrough, x, perm, score)
             return rows
         rows = x.index_select(0, perm)
         if self.gate == "none":
@@ -213,7 +215,8 @@ class _StraightThrough(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rows, perm, score = ctx.saved_tensors
         if compiled(grad) and compiled(score):
-            of_x, of_score = gate_back(*(array(t) for t in (perm, grad, rows, score)))
+            of_x, of_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
+            gate_back(array(perm), array(grad), array(rows), array(score), of_x, of_score)
             return torch.from_numpy(of_x), None, torch.from_numpy(of_score)
         grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
         grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
@@ -241,6 +244,7 @@ def check_ratio(ratio: float | int) -> float | int:
     return int(ratio) if whole else float(ratio)
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def induced_edges(
     perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
 ) -> tuple[Tensor, Tensor | None]:

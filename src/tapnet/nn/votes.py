@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -13,6 +14,7 @@ from tapnet.data import kernels
 from tapnet.data.batch import GraphBatch, scaled_product
 from tapnet.data.kernels import array, compiled
 from tapnet.data.segments import segment_softmax
+from tapnet.data.step import step
 from tapnet.nn.dropout import Mask
 from tapnet.nn.similarity import Similarity, is_linear, mean_over_edges
 
@@ -43,12 +45,13 @@ def votes_of(
     softmax of (H W_r)ᵢ · Ĥᵢ / n and the global one of Ĥᵢ p. Both come from one product, and nothing is stored per
     edge. The votes see the features through ``mask``.
     """
-    if compiled(h) and is_linear(similarity):
-        return Votes(*_LinearVotes.apply(h, weight, projection, local_voting, connectivity, mask, batch))
+    if compiled(h) and is_linear(similarity) and (local_voting or projection is not None):
+        return Votes(*step(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch))
     h = h if mask is None else mask.applied(h)
-    mean = batch.propagate(h, "mean") if projection is not None or is_linear(similarity) else h
     y_local = y_global = torch.zeros_like(h[:, 0])
-    if local_voting and is_linear(similarity):
+    linear = local_voting and is_linear(similarity)
+    mean = batch.propagate(h, "mean") if linear or projection is not None else h
+    if linear:
         left = h if weight is None else h @ weight
         y_local = segment_softmax((left * mean).sum(dim=1) / batch.size, batch.ptr)
     elif local_voting:
@@ -95,7 +98,9 @@ class _LinearVotes(Function):
         h, weight, projection, mean, y_local, y_global = ctx.saved_tensors
         of_local, of_global = _sum(of_local, of_score, y_local), _sum(of_global, of_score, y_global)
         votes = (array(t) for t in (of_local, of_global, y_local, y_global))
-        of_left, of_mean, of_seen = map(torch.from_numpy, kernels.vote_back(*ctx.arrays, *votes))
+        results = [np.empty(t.shape, array(t).dtype) for t in (mean, mean, y_global)]
+        kernels.vote_back(*ctx.arrays, *votes, *results)
+        of_left, of_mean, of_seen = map(torch.from_numpy, results)
         of_h = scaled_product(of_mean, None, None, ctx.batch, transpose=True)
         of_projection = None if projection is None else of_seen @ mean
         of_weight = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +16,7 @@ from tapnet.models.base import GraphClassifier
 from tapnet.models.registry import find_model
 from tapnet.training.protocol import Reading, Split, read_off, split
 from tapnet.training.store import Store
-from tapnet.training.trial import Trial, TrialResult, versions
+from tapnet.training.trial import TrainingSettings, Trial, TrialResult, versions
 
 CHECKPOINT_EVERY = 20  # epochs
 
@@ -72,6 +72,36 @@ def describe_model(trial: Trial, dataset: GraphDataset) -> dict[str, Any]:
     }
 
 
+def make_optimizer(model: GraphClassifier, chosen: TrainingSettings) -> torch.optim.Optimizer:
+    return torch.optim.Adam(
+        model.parameters(), chosen.lr, weight_decay=chosen.weight_decay, amsgrad=chosen.amsgrad, fused=True
+    )
+
+
+def train_epoch(
+    model: GraphClassifier,
+    optimizer: torch.optim.Optimizer,
+    dataset: GraphDataset,
+    steps: Iterable[Tensor],
+    device: str = "cpu",
+) -> float:
+    """One step of the optimizer for each group of graphs; the mean loss of a graph."""
+    model.train()
+    total, count = torch.zeros((), device=device), 0
+    for graphs in steps:
+        batch = dataset.batch(graphs).to(device)
+        logits, auxiliary = model.outputs(batch)
+        loss = cross_entropy(logits, batch.y)
+        if auxiliary is not None:
+            loss = loss + auxiliary
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach() * len(graphs)
+        count += len(graphs)
+    return float(total) / count
+
+
 class _Run:
     """The state of a trial between two epochs."""
 
@@ -84,10 +114,7 @@ class _Run:
             dataset.num_features, dataset.num_classes, trial.settings
         )
         self.model.to(trial.device)
-        t = trial.training
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(), t.lr, weight_decay=t.weight_decay, amsgrad=t.amsgrad, fused=True
-        )
+        self.optimizer = make_optimizer(self.model, trial.training)
         self.epoch = 0
         self.seconds = 0.0
         self.curves: dict[str, list[float]] = {"train_loss": [], "test_accuracy": []}
@@ -96,22 +123,13 @@ class _Run:
         self.best_weights: dict[str, Tensor] = {}
 
     def train_epoch(self) -> None:
-        self.model.train()
         train = self.split.train
         shuffled = train[torch.randperm(len(train), generator=self.order)]
-        total = torch.zeros((), device=self.trial.device)
-        for graphs in shuffled.split(self.trial.training.batch_size):
-            batch = self.dataset.batch(graphs).to(self.trial.device)
-            logits, auxiliary = self.model.outputs(batch)
-            loss = cross_entropy(logits, batch.y)
-            if auxiliary is not None:
-                loss = loss + auxiliary
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-            total += loss.detach() * len(graphs)
+        steps = shuffled.split(self.trial.training.batch_size)
+        self.curves["train_loss"].append(
+            train_epoch(self.model, self.optimizer, self.dataset, steps, self.trial.device)
+        )
         self.epoch += 1
-        self.curves["train_loss"].append(float(total) / len(train))
 
     def evaluate(self) -> None:
         _, accuracy = self._loss_and_accuracy(self.split.test)
