@@ -243,6 +243,16 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
         torch.testing.assert_close(ours, plain)
 
 
+def test_rows_that_are_not_there_are_refused():
+    x, edge_index = torch.randn(5, CHANNELS), torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match=r"x has 5 rows, so batch is \[5\]: not \[7\]"):
+        TAPooling(CHANNELS)(x, edge_index, None, torch.zeros(7, dtype=torch.long))
+    structure = GraphBatch.from_edge_index(x, edge_index)
+    for use in (structure.readout, lambda h: TAPooling(CHANNELS).coarsen(h, structure)):
+        with pytest.raises(ValueError, match="the graphs have 5 nodes"):
+            use(torch.randn(4, CHANNELS))
+
+
 def test_the_number_kept_is_exact():
     sizes = torch.arange(1, 4000)
     for ratio in (0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 0.123456789):

@@ -128,7 +128,15 @@ class GraphBatch:
 
     def readout(self, h: Tensor) -> Tensor:
         """[N, d] → [B, 3d]: max, mean and sum over the nodes of each graph."""
+        self.check_rows(h)
         return segment_readout(h, self.ptr)
+
+    def check_rows(self, h: Tensor) -> None:
+        """The compiled loops do not look whether a row is there."""
+        if h.dim() != 2 or len(h) != self.num_nodes:
+            raise ValueError(
+                f"the graphs have {self.num_nodes} nodes, so features are [{self.num_nodes}, d]: not {list(h.shape)}"
+            )
 
     # ---- PyG's door ----
 
@@ -139,6 +147,8 @@ class GraphBatch:
         Where ``batch`` does not ascend, the nodes are sorted by it.
         """
         device, num_nodes = x.device, x.size(0)
+        if batch is not None and batch.shape != (num_nodes,):
+            raise ValueError(f"x has {num_nodes} rows, so batch is [{num_nodes}]: not {list(batch.shape)}")
         edge_index = edge_index.long()
         if batch is not None and (order := sorting(batch)) is not None:
             _check_numbers(*edge_index.aminmax(), num_nodes) if edge_index.numel() else None

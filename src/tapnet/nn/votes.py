@@ -45,6 +45,7 @@ def votes_of(
     softmax of (H W_r)ᵢ · Ĥᵢ / n and the global one of Ĥᵢ p. Both come from one product, and nothing is stored per
     edge. The votes see the features through ``mask``.
     """
+    batch.check_rows(h)
     if compiled(h) and is_linear(similarity) and (local_voting or projection is not None):
         return Votes(*step(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch))
     h = h if mask is None else mask.applied(h)
