@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ def measure(kind: str, nodes: int, repeats: int) -> dict[str, float]:
 
     from tapnet import TAPooling
     from tapnet.bench.cases import DenseTAP
+    from tapnet.bench.measure import forget_peak, peak_memory
 
     torch.manual_seed(0)
     half = torch.randint(nodes, (2, nodes * EDGES_A_NODE // 2))
@@ -46,16 +46,10 @@ def measure(kind: str, nodes: int, repeats: int) -> dict[str, float]:
         return time.perf_counter() - start
 
     TAPooling(CHANNELS)(x[:64], edge_index[:, :0])[0].sum().backward()  # loads what is loaded on first use
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of building the inputs
-    before = _peak()
+    forget_peak()  # of building the inputs
+    before = peak_memory()
     times = [once() for _ in range(repeats)]
-    return {"seconds": min(times), "bytes": _peak() - before}
-
-
-def _peak() -> int:
-    status = Path("/proc/self/status").read_text()
-    line = next((text for text in status.splitlines() if text.startswith("VmHWM")), None)
-    return int(line.split()[1]) * 1024 if line else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"seconds": min(times), "bytes": peak_memory() - before}
 
 
 def in_child(kind: str, nodes: int) -> dict[str, float]:

@@ -146,7 +146,10 @@ def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool)
 def train(
     dataset: Annotated[str, typer.Argument(help="A data set's name, or the path of one.")] = "MUTAG",
     model: Annotated[str, typer.Option(help="The model.")] = "tapnet",
-    pool: Annotated[str | None, typer.Option(help="Pooling layer: tap or none.", show_default="tap")] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(help="Pooling layer of tapnet: tap, topk, sort, diff, sag or none.", show_default="tap"),
+    ] = None,
     connectivity: Annotated[
         float | None, typer.Option(help="λ, the weight of the degree in the score.", show_default="0.1")
     ] = None,
@@ -167,6 +170,10 @@ def train(
     dropout: Annotated[
         float | None, typer.Option(help="On the inputs of GCN and pooling layers.", show_default="0.3")
     ] = None,
+    other_settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any setting of the model; `tapnet models NAME` lists them."),
+    ] = None,
     features: Annotated[str | None, typer.Option(help="Node features: labels, degrees or attributes.")] = None,
     protocol: Annotated[
         str, typer.Option(help="fair: epoch of lowest validation loss; paper: best test epoch.")
@@ -174,9 +181,9 @@ def train(
     folds: Annotated[int, typer.Option(help="The number of folds.")] = 10,
     only_folds: Annotated[str | None, typer.Option(help="Run some of them, such as 0,3.")] = None,
     epochs: Annotated[int, typer.Option(help="Epochs a fold.")] = 200,
-    batch_size: Annotated[int, typer.Option(help="Graphs a step.")] = 64,
-    lr: Annotated[float, typer.Option(help="Learning rate of Adam.")] = 0.001,
-    weight_decay: Annotated[float, typer.Option(help="L2 regularisation.")] = 0.0008,
+    batch_size: Annotated[int | None, typer.Option(help="Graphs a step.", show_default="the model's")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.", show_default="the model's")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="L2 regularisation.", show_default="the model's")] = None,
     seed: Annotated[int, typer.Option(help="Another seed gives other initial weights, order and dropout.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Folds at a time.", show_default="cores ÷ threads")] = None,
     threads: Annotated[int, typer.Option(help="Threads a fold.")] = 1,
@@ -190,7 +197,7 @@ def train(
 
     The same command again does only what is missing.
     """
-    chosen = {
+    chosen: dict[str, Any] = {
         "pool": pool,
         "connectivity": connectivity,
         "similarity": similarity,
@@ -210,12 +217,16 @@ def train(
 
     spec = find_model(model)
     wanted = check_features(features)
-    spec.make_settings(dataset, given := {k: v for k, v in chosen.items() if v is not None})
-    training = TrainingSettings(epochs, batch_size, lr, weight_decay)
+    given = {k: v for k, v in chosen.items() if v is not None} | _named_settings(other_settings or [])
+    spec.make_settings(dataset, given)
+    steps = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
+    epochs = epochs if spec.fit is None else 1
+    training = TrainingSettings(epochs, **{**spec.training, **{k: v for k, v in steps.items() if v is not None}})
     rules = protocols.check(protocol, folds)
     chosen_folds = _fold_numbers(only_folds, folds)
     data = load_dataset(dataset, data_dir, features=wanted)
     protocols.split(data.y, rules, folds, 0)
+    spec.prepare(data, spec.make_settings(data.name, given))  # here with a bar; the folds find it in the cache
     trials = [
         Trial(
             dataset=data.name,
@@ -291,6 +302,39 @@ def _run(
         print(json.dumps(values))
     else:
         print_summary(summary, changed, None if paper is None else str(paper), str(folder))
+
+
+def _named_settings(words: list[str]) -> dict[str, Any]:
+    """["dropout=0.5", "readout=mean"] → values as JSON reads them, else as text."""
+    values: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not name or not equals:
+            raise SettingError(f"--set takes NAME=VALUE, not {word!r}")
+        try:
+            values[name.strip().replace("-", "_")] = json.loads(text)
+        except ValueError:
+            values[name.strip().replace("-", "_")] = text
+    return values
+
+
+# ---- models ----
+
+
+@app.command()
+def models(
+    names: Annotated[list[str] | None, typer.Argument(help="Names; without any, all.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """List the systems that can be trained: paper, parameters on MUTAG, settings, and where each departs from its paper."""
+    from tapnet.models.registry import MODELS, describe, find_model
+    from tapnet.terminal import print_models
+
+    rows = [describe(find_model(name)) for name in names or MODELS]
+    if as_json:
+        print(json.dumps({"models": rows}, indent=2))
+    else:
+        print_models(rows, in_full=bool(names))
 
 
 # ---- bench ----

@@ -66,3 +66,18 @@ def working(title: str) -> Iterator[None]:
 
     with Console(stderr=True).status(title):
         yield
+
+
+@contextmanager
+def counting(total: int, title: str) -> Iterator[Callable[[int], None]]:
+    """A bar for work of so many items, moved on by what is yielded; gone when it is done."""
+    if not on_terminal():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda n: progress.advance(task, n)

@@ -130,6 +130,40 @@ def print_datasets(rows: list[dict[str, Any]]) -> None:
         )
 
 
+def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
+    """A table of all, or everything about some."""
+    console = Console(highlight=False)
+    if not in_full:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("name", no_wrap=True)
+        table.add_column("system", no_wrap=True)
+        table.add_column("year")
+        table.add_column("parameters", justify="right", no_wrap=True)
+        table.add_column("how it was built, and where it departs from its paper")
+        for row in rows:
+            count = row["parameters_on_mutag"]
+            table.add_row(
+                f"[bold]{row['name']}[/]",
+                row["system"],
+                str(row["year"]),
+                "" if count is None else f"{count:,}",
+                escape(row["about"]),
+            )
+        console.print(table)
+        console.print("[dim]Parameters on MUTAG. `tapnet models NAME` prints its paper and its settings.[/]")
+        return
+    for row in rows:
+        count = row["parameters_on_mutag"]
+        console.print(
+            f"[bold]{row['name']}[/]  {row['system']}" + (f", {count:,} parameters on MUTAG" if count else "")
+        )
+        console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
+        console.print(escape(row["about"]), soft_wrap=True)
+        for title, values in (("settings", row["settings"]), ("training", row["training"])):
+            for name, value in values.items():
+                console.print(f"  [dim]{title}[/]  {name} = {escape(str(value))}", soft_wrap=True)
+
+
 def print_bench(cases: Sequence[Case], threads: int) -> None:
     """Ratios with their spread; never a bare time."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -15,8 +15,9 @@ from torch_geometric.utils import to_undirected
 from tapnet import TAPooling, link_prediction_loss, unpool
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
+from tapnet.nn.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
-from tapnet.nn.tap import GATES, kept_nodes
+from tapnet.nn.tap import GATES
 
 CHANNELS = 5
 

@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
 from tapnet.errors import DataError, SettingError
+from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.training.executors import DataReference, run_trials
 from tapnet.training.loop import Interrupted, run_trial
@@ -220,7 +221,7 @@ def test_a_stored_model_gives_the_accuracy_that_was_reported(mutag, tmp_path):
     weights, description = load_model_file(store.model_file(trial))
     again = Trial.from_dict(description["trial"])
     assert again == trial
-    model = find_model(again.model).build(description["in_channels"], len(description["classes"]), again.settings)
+    model = find_model(again.model).build(DataShape(**description["shape"]), again.settings)
     model.load_state_dict(weights)
     batch = mutag.batch(split(mutag.y, "fair", 10, 0).test)
     accuracy = 100 * (model.eval()(batch).argmax(1) == batch.y).double().mean()

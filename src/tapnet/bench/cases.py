@@ -25,6 +25,7 @@ from tapnet.bench.peer import PyGNet, pyg_graphs
 from tapnet.data import cache, formats
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.layout import layout_of
+from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
 from tapnet.training.loop import make_optimizer, train_epoch
@@ -56,7 +57,8 @@ class Case:
 
 def our_model(dataset: GraphDataset) -> Any:
     spec = find_model("tapnet")
-    return spec.build(dataset.num_features, dataset.num_classes, spec.make_settings(dataset.name, {}))
+    assert spec.build is not None
+    return spec.build(DataShape.of(dataset), spec.make_settings(dataset.name, {}))
 
 
 def our_epoch(dataset: GraphDataset) -> Callable[[], float]:

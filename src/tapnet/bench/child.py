@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import json
-import resource
 import sys
 from pathlib import Path
 
 from tapnet.bench.cases import BATCH, our_epoch, peer_epoch
 from tapnet.bench.data import bench_dataset
+from tapnet.bench.measure import forget_peak, peak_memory
 
 
 def main(task: str, side: str, name: str, data_dir: str, number: str) -> None:
     folder = Path(data_dir) if data_dir else None
     if task == "memory":
         dataset = bench_dataset(name, folder, int(number) if number else None)
-        (our_epoch if side == "ours" else peer_epoch)(dataset)()
-        print(json.dumps({"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+        epoch = (our_epoch if side == "ours" else peer_epoch)(dataset)
+        if side == "peer":
+            del dataset  # it has its own copy
+        gc.collect()
+        forget_peak()  # of reading the files, which is the same on both sides
+        epoch()
+        print(json.dumps({"peak": peak_memory()}))
     else:
         _peer_folds(name, folder, int(number))
         print(json.dumps({"done": 1}))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -34,6 +35,8 @@ class GraphBatch:
     edge_ptr: Tensor  # [N+1] int32
     neighbor: Tensor  # [E] int32: numbers within the batch
     transposed: tuple[Tensor, Tensor] | None = None  # edge_ptr and neighbor of Aᵀ; None: A is symmetric
+    weight: Tensor | None = None  # [E] floats in the place of A's ones, symmetric; None: ones
+    prepared: Mapping[str, Any] = field(default_factory=dict)  # what was computed once for the data set, by name
 
     @property
     def num_graphs(self) -> int:
@@ -47,6 +50,13 @@ class GraphBatch:
     def degree(self) -> Tensor:
         """[N] int32 row sums of A."""
         return self.edge_ptr.diff()
+
+    @cached_property
+    def weighted_degree(self) -> Tensor:
+        """[N] row sums of A where its edges have weights."""
+        assert self.weight is not None
+        rows = torch.zeros(self.num_nodes, dtype=self.weight.dtype, device=self.weight.device)
+        return rows.index_add_(0, self.edge_index[0], self.weight)
 
     @cached_property
     def nodes_per_graph(self) -> Tensor:
@@ -67,7 +77,9 @@ class GraphBatch:
     def to(self, device: torch.device | str) -> GraphBatch:
         tensors = {key: getattr(self, key).to(device) for key in ("x", "y", "ptr", "edge_ptr", "neighbor")}
         transposed = self.transposed and (self.transposed[0].to(device), self.transposed[1].to(device))
-        return replace(self, **tensors, transposed=transposed)
+        weight = None if self.weight is None else self.weight.to(device)
+        prepared = {name: value.to(device) for name, value in self.prepared.items()}
+        return replace(self, **tensors, transposed=transposed, weight=weight, prepared=prepared)
 
     # ---- products with the normalised adjacency matrix ----
 
@@ -93,7 +105,8 @@ class GraphBatch:
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """[N, 1]: the diagonal of D̂⁻¹."""
         if dtype not in self._inverse_degree:
-            self._inverse_degree[dtype] = (self.degree + 1).to(dtype).reciprocal_().unsqueeze(1)
+            degree = self.degree if self.weight is None else self.weighted_degree
+            self._inverse_degree[dtype] = (degree + 1).to(dtype).reciprocal_().unsqueeze(1)
         return self._inverse_degree[dtype]
 
     @cached_property
@@ -110,7 +123,8 @@ class GraphBatch:
         if h.size(0) == 0 or h.size(1) == 0:
             return torch.zeros_like(h)
         edge_ptr, neighbor = self.transposed if transpose and self.transposed else (self.edge_ptr, self.neighbor)
-        return torch.embedding_bag(h, neighbor, edge_ptr[:-1], mode=0)[0]
+        weight = None if self.weight is None else self.weight.to(h.dtype)
+        return torch.embedding_bag(h, neighbor, edge_ptr[:-1], mode=0, per_sample_weights=weight)[0]
 
     # ---- parts of it ----
 

@@ -22,7 +22,7 @@ from tapnet.files import replacing
 LAYOUT = 2  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
-_WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS]
+_WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]
 
 
 def load(layout: Layout) -> GraphDataset | None:

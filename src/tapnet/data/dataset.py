@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 import torch
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 Features = Literal["labels", "degrees", "attributes"]
 Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or one boolean a graph
+
+
+class Prepared(Protocol):
+    """Something computed for each graph of a data set."""
+
+    def cut(self, graphs: Tensor) -> Any:
+        """That of these graphs, with a method ``to(device)``: it travels with their batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +64,7 @@ class GraphDataset:
     class_names: tuple[str, ...] | None = None  # what each class means, where that is known
     source: str = ""  # the files it was read from
     place: str = ""  # in what kind of place they were found
+    prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs
 
     # ---- sizes ----
 
@@ -122,7 +130,14 @@ class GraphDataset:
         graphs = self._graph_numbers(indices)
         arrays = (array(t) for t in (graphs, self.node_ptr, self.edge_ptr, self.neighbor))
         ptr, nodes, edge_ptr, neighbor = map(torch.from_numpy, cut_graphs(*arrays))
-        return GraphBatch(self.x.index_select(0, nodes), self.y.index_select(0, graphs), ptr, edge_ptr, neighbor)
+        return GraphBatch(
+            self.x.index_select(0, nodes),
+            self.y.index_select(0, graphs),
+            ptr,
+            edge_ptr,
+            neighbor,
+            prepared={name: values.cut(graphs) for name, values in self.prepared.items()},
+        )
 
     def subset(self, indices: Indices) -> GraphDataset:
         """The data set of these graphs alone; classes and categories keep their numbers."""

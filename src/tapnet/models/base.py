@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
+from tapnet.data.dataset import GraphDataset
 
 
 class Outputs(NamedTuple):
     logits: Tensor  # [B, C]
     auxiliary: Tensor | None = None  # a loss to be added to the cross-entropy while training
+
+
+@dataclass(frozen=True)
+class DataShape:
+    """What a model has to know of its data before it is built."""
+
+    in_channels: int  # categories, or float features
+    num_classes: int
+    categorical: bool = True
+    mean_nodes: float = 1.0
+    node_deciles: tuple[int, ...] = (1,) * 11  # the size of the smallest graph, …, the median, …, the largest
+
+    @classmethod
+    def of(cls, dataset: GraphDataset) -> DataShape:
+        sizes = dataset.nodes_per_graph.double()
+        deciles = sizes.quantile(torch.linspace(0, 1, 11, dtype=torch.float64), interpolation="lower")
+        return cls(
+            dataset.num_features,
+            dataset.num_classes,
+            dataset.categories is not None,
+            round(float(sizes.mean()), 6),
+            tuple(map(int, deciles)),
+        )
 
 
 class GraphClassifier(nn.Module, ABC):
@@ -37,6 +63,30 @@ class GraphClassifier(nn.Module, ABC):
             raise TypeError(f"x is [N] integer categories or [N, F] floats, not {list(x.shape)} {x.dtype}")
         return self.outputs(GraphBatch.from_edge_index(x, edge_index, batch)).logits
 
+    def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+        """The graphs of one step, of so many nodes each, in groups small enough for memory.
+
+        Gradients are summed over the groups, so the step is the same (but for batch norms, which see a group).
+        """
+        return (graphs,)
+
     @property
     def num_parameters(self) -> int:
         return sum(p.numel() for p in self.parameters())
+
+
+ELEMENTS_AT_ONCE = 1 << 26  # 256 MB of floats in the largest tensor of a group
+
+
+def parts_within(graphs: Tensor, sizes: Tensor, elements: Callable[[int], int]) -> list[Tensor]:
+    """The graphs in groups of alike sizes, for models that pad: no group of more elements than fit comfortably.
+
+    ``elements`` says how many a graph takes that is padded to n nodes. A group has at least one graph.
+    """
+    order = torch.argsort(sizes, stable=True)
+    groups: list[list[int]] = [[]]
+    for place, n in zip(order.tolist(), sizes[order].tolist(), strict=True):
+        if groups[-1] and (len(groups[-1]) + 1) * elements(n) > ELEMENTS_AT_ONCE:
+            groups.append([])
+        groups[-1].append(place)
+    return [graphs] if len(groups) == 1 else [graphs[torch.tensor(group)] for group in groups]

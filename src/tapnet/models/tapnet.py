@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, zip_longest
+from operator import mul
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch, Norm
+from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
-from tapnet.models.base import GraphClassifier, Outputs
+from tapnet.models.base import GraphClassifier, Outputs, parts_within
 from tapnet.nn.conv import GraphConv
+from tapnet.nn.diff import DiffPool
 from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading
+from tapnet.nn.pools import SAGPool, SelectingPool, SortPool, TopKPool
+from tapnet.nn.select import check_ratio
 from tapnet.nn.similarity import SIMILARITIES, Similarity
-from tapnet.nn.tap import GATES, Gate, TAPooling, check_ratio
+from tapnet.nn.tap import GATES, Gate, TAPooling
 
-Pool = Literal["tap", "none"]
+Pool = Literal["tap", "topk", "sort", "diff", "sag", "none"]
 Activation = Literal["relu", "elu"]
 
 # Section 4.1: ReLU in the classifier on these sets, ELU on the others.
@@ -82,6 +89,7 @@ class TAPNet(GraphClassifier):
     Args:
         in_channels: the number of categories, or of float features.
         num_classes: C.
+        mean_nodes: of a graph of the data; what pool "diff" counts its clusters by.
         settings: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
     """
 
@@ -92,6 +100,8 @@ class TAPNet(GraphClassifier):
         hidden_channels: int = 48,
         ratios: tuple[float, ...] = (0.8, 0.6, 0.4),
         pool: Pool = "tap",
+        *,
+        mean_nodes: float | None = None,
         **settings: Any,
     ) -> None:
         super().__init__()
@@ -99,9 +109,56 @@ class TAPNet(GraphClassifier):
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
         self.embedding = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
         self.convs = nn.ModuleList(GraphConv(hidden_channels, hidden_channels, s.norm, s.dropout) for _ in s.ratios)
-        self.pools = nn.ModuleList(
+        self.pools = make_pools(s, mean_nodes)
+        readouts = 1 + len(s.ratios)
+        self.classifier = Classifier(
+            3 * hidden_channels * readouts, s.classifier_channels, num_classes, s.activation, s.classifier_dropout
+        )
+
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        graphs: GraphBatch | DenseBatch = batch
+        h = self.embedding(batch.x, batch)
+        readouts, losses = [batch.readout(h)], []
+        for conv, pool in zip_longest(self.convs, self.pools):
+            h = conv(h, graphs)
+            if isinstance(pool, TAPooling):
+                assert isinstance(graphs, GraphBatch)
+                mask = pool.mask()
+                if self.settings.aux > 0:
+                    losses.append(self.settings.aux * pool.link_loss(h, graphs, self.settings.link_reading, mask))
+                h, graphs, *_ = pool.coarsen(h, graphs, mask)
+            elif pool is not None:
+                assert isinstance(pool, SelectingPool | DiffPool)
+                h, graphs, _, _, loss = pool.coarsen(h, graphs)
+                losses += [] if loss is None else [loss]
+            readouts.append(graphs.readout(h))
+        logits = self.classifier(torch.cat(readouts, dim=1))
+        return Outputs(logits, torch.stack(losses).sum() if self.training and losses else None)
+
+    def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+        if self.settings.pool != "diff":
+            return (graphs,)
+        clusters = max(pool.clusters for pool in self.pools if isinstance(pool, DiffPool))
+        return parts_within(graphs, sizes, lambda n: n * clusters)
+
+
+def make_pools(s: TAPNetSettings, mean_nodes: float | None = None) -> nn.ModuleList:
+    """One pooling layer a block; none for "none"."""
+    if s.pool == "none":
+        return nn.ModuleList()
+    d = s.hidden_channels
+    if s.pool == "diff":
+        if mean_nodes is None:
+            raise SettingError("pool 'diff' has a fixed number of clusters: it needs mean_nodes, that of the data")
+        if any(isinstance(ratio, int) for ratio in s.ratios):
+            clusters = list(map(int, s.ratios))
+        else:
+            clusters = [max(1, math.ceil(n)) for n in accumulate(s.ratios, mul, initial=mean_nodes)][1:]
+        return nn.ModuleList(DiffPool(d, k, s.norm, s.dropout) for k in clusters)
+    if s.pool == "tap":
+        return nn.ModuleList(
             TAPooling(
-                hidden_channels,
+                d,
                 ratio,
                 connectivity=s.connectivity,
                 similarity=s.similarity,
@@ -110,32 +167,10 @@ class TAPNet(GraphClassifier):
                 gate=s.gate,
                 dropout=s.dropout,
             )
-            for ratio in (s.ratios if pool == "tap" else ())
+            for ratio in s.ratios
         )
-        readouts = 1 + len(s.ratios)
-        self.classifier = Classifier(
-            3 * hidden_channels * readouts, s.classifier_channels, num_classes, s.activation, s.classifier_dropout
-        )
-
-    @classmethod
-    def from_settings(cls, in_channels: int, num_classes: int, settings: TAPNetSettings) -> TAPNet:
-        return cls(in_channels, num_classes, **asdict(settings))
-
-    def outputs(self, batch: GraphBatch) -> Outputs:
-        h = self.embedding(batch.x, batch)
-        readouts, links = [batch.readout(h)], []
-        for i, conv in enumerate(self.convs):
-            h = conv(h, batch)
-            if self.pools:
-                pool = self.pools[i]
-                assert isinstance(pool, TAPooling)
-                mask = pool.mask()
-                if self.training and self.settings.aux > 0:
-                    links.append(pool.link_loss(h, batch, self.settings.link_reading, mask))
-                h, batch, _, _ = pool.coarsen(h, batch, mask)
-            readouts.append(batch.readout(h))
-        logits = self.classifier(torch.cat(readouts, dim=1))
-        return Outputs(logits, self.settings.aux * torch.stack(links).sum() if links else None)
+    layers: dict[str, Callable[..., SelectingPool]] = {"topk": TopKPool, "sort": SortPool, "sag": SAGPool}
+    return nn.ModuleList(layers[s.pool](d, ratio, s.dropout) for ratio in s.ratios)
 
 
 class Classifier(nn.Module):

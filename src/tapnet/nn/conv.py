@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet.data.batch import GraphBatch, Norm, scaled_product
+from tapnet.data.dense import DenseBatch
 from tapnet.data.step import step
 from tapnet.errors import SettingError
 from tapnet.nn.dropout import Mask, check_dropout, dropout
@@ -49,12 +50,15 @@ class GraphConv(nn.Module):
         glorot_(self.weight)
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor, batch: GraphBatch) -> Tensor:
+    def forward(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
         """[N] categories or [N, in] floats → [N, out]"""
         with full_precision(x):
             return self._convolved(widened(x), batch)
 
-    def _convolved(self, x: Tensor, batch: GraphBatch) -> Tensor:
+    def _convolved(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
+        if isinstance(batch, DenseBatch):
+            rows = batch.propagate(dropout(x, self.dropout, self.training) @ self.weight, self.norm)
+            return nn.functional.leaky_relu(rows + self.bias, self.negative_slope)
         if x.is_floating_point() and self.in_channels <= self.out_channels:  # the narrower side is propagated
             before, after = batch.scales(self.norm, x.dtype)
             result: Tensor = step(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import cache
-from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,29 +11,19 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet.data.batch import GraphBatch, sorting
-from tapnet.data.flat import offsets
 from tapnet.data.kernels import array, compiled, gate_back, keep_edges
-from tapnet.data.segments import top_k
 from tapnet.data.step import step
 from tapnet.errors import SettingError
 from tapnet.nn.dropout import Mask, check_dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading, link_loss
 from tapnet.nn.precision import full_precision, widened
+from tapnet.nn.select import Pooled, best_nodes, check_ratio
 from tapnet.nn.similarity import Similarity, check_similarity, weight_shape
 from tapnet.nn.votes import Votes, votes_of
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
 GATES: tuple[Gate, ...] = ("straight-through", "none", "sigmoid", "tanh")
-
-
-class Pooled(NamedTuple):
-    """A coarsened batch."""
-
-    x: Tensor  # [K, d]
-    batch: GraphBatch
-    perm: Tensor  # [K] the kept nodes, ascending
-    score: Tensor  # [K] their scores
 
 
 class TAPooling(nn.Module):
@@ -136,19 +123,14 @@ class TAPooling(nn.Module):
             return order[perm].sort().values, score[place]
         structure = GraphBatch.from_edge_index(x, edge_index, batch)
         score = self.votes_of(x, structure).score
-        return self._best(score, structure)[0], score
-
-    def _best(self, score: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        """The k nodes of each graph with the highest scores, and where each graph's begin."""
-        ptr = offsets(kept_nodes(self.ratio, batch.nodes_per_graph))
-        return top_k(score.detach(), ptr, batch.ptr), ptr
+        return best_nodes(score, self.ratio, structure)[0], score
 
     # ---- the fast path: a GraphBatch in, a GraphBatch out ----
 
     def coarsen(self, x: Tensor, batch: GraphBatch, mask: Mask | None = None) -> Pooled:
         """The same on a GraphBatch. Without a mask, one is drawn if there is dropout."""
         score = self.votes_of(x, batch, mask).score
-        perm, ptr = self._best(score, batch)
+        perm, ptr = best_nodes(score, self.ratio, batch)
         kept_score = score.detach().index_select(0, perm)
         return Pooled(self._kept_rows(x, perm, score), batch.induced(perm, ptr), perm, kept_score)
 
@@ -221,27 +203,6 @@ class _StraightThrough(Function):
         grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
         grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
         return grad_x, None, grad_score.div_(score.masked_fill(score == 0, 1))
-
-
-def kept_nodes(ratio: float | int, sizes: Tensor) -> Tensor:
-    """[B] n → [B] k, exactly: ⌈ratio · n⌉ in whole numbers, since floats get 0.6 · 25 wrong."""
-    if isinstance(ratio, int):
-        return sizes.clamp(max=ratio)
-    exact = _exact(ratio)
-    return -(-sizes * exact.numerator // exact.denominator)
-
-
-@cache
-def _exact(ratio: float) -> Fraction:
-    return max(Fraction(str(ratio)).limit_denominator(10**9), Fraction(1, 10**9))
-
-
-def check_ratio(ratio: float | int) -> float | int:
-    """The ratio as Python's own float or int, if it can be one."""
-    whole = isinstance(ratio, Integral)
-    if isinstance(ratio, bool) or not (ratio >= 1 if whole else 0 < ratio <= 1):
-        raise SettingError(f"ratio is a float above 0 and at most 1, or a whole number of nodes, not {ratio!r}")
-    return int(ratio) if whole else float(ratio)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.models.base import GraphClassifier
+from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.registry import find_model
 from tapnet.training.protocol import Reading, Split, read_off, split
 from tapnet.training.store import Store
@@ -38,6 +38,8 @@ def run_trial(
 ) -> TrialResult:
     """Trains from the last checkpoint, if there is one, and stores the result and the model."""
     torch.set_num_threads(trial.threads)
+    if find_model(trial.model).fit is not None:
+        return _fit(trial, dataset, store, progress)
     run = _Run(trial, dataset)
     state = store.load_checkpoint(trial)
     if state is not None:
@@ -61,11 +63,27 @@ def run_trial(
     return result
 
 
+def _fit(trial: Trial, dataset: GraphDataset, store: Store, progress: Progress) -> TrialResult:
+    """A system without epochs: it learns from everything but the test fold, choosing among its settings within that."""
+    spec, started = find_model(trial.model), time.perf_counter()
+    assert spec.fit is not None
+    parts = split(dataset.y, trial.protocol, trial.folds, trial.fold)
+    training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
+    accuracy = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
+    curves = {"train_loss": [0.0], "test_accuracy": [accuracy]}
+    if parts.validation is not None:
+        curves |= {"validation_loss": [0.0], "validation_accuracy": [0.0]}
+    result = TrialResult(trial, curves, time.perf_counter() - started, 0, versions())
+    progress(trial.training.epochs, accuracy)
+    store.save(result)
+    return result
+
+
 def describe_model(trial: Trial, dataset: GraphDataset) -> dict[str, Any]:
     """What is needed to build the model again and to read its answers."""
     return {
         "trial": asdict(trial),
-        "in_channels": dataset.num_features,
+        "shape": asdict(DataShape.of(dataset)),
         "classes": list(dataset.classes),
         "features": dataset.features,
         "categories": None if dataset.categories is None else list(dataset.categories),
@@ -89,15 +107,16 @@ def train_epoch(
     model.train()
     total, count = torch.zeros((), device=device), 0
     for graphs in steps:
-        batch = dataset.batch(graphs).to(device)
-        logits, auxiliary = model.outputs(batch)
-        loss = cross_entropy(logits, batch.y)
-        if auxiliary is not None:
-            loss = loss + auxiliary
         optimizer.zero_grad()
-        loss.backward()
+        for part in model.parts(graphs, dataset.nodes_per_graph[graphs]):
+            batch = dataset.batch(part).to(device)
+            logits, auxiliary = model.outputs(batch)
+            loss = cross_entropy(logits, batch.y)
+            if auxiliary is not None:
+                loss = loss + auxiliary
+            (loss if len(part) == len(graphs) else loss * (len(part) / len(graphs))).backward()
+            total += loss.detach() * len(part)
         optimizer.step()
-        total += loss.detach() * len(graphs)
         count += len(graphs)
     return float(total) / count
 
@@ -106,13 +125,13 @@ class _Run:
     """The state of a trial between two epochs."""
 
     def __init__(self, trial: Trial, dataset: GraphDataset) -> None:
-        self.trial, self.dataset = trial, dataset
+        spec = find_model(trial.model)
+        self.trial, self.dataset = trial, spec.prepare(dataset, trial.settings)
         self.split: Split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
         torch.manual_seed(trial.derived_seed)  # initialisation and dropout
         self.order = torch.Generator().manual_seed(trial.derived_seed)
-        self.model: GraphClassifier = find_model(trial.model).build(
-            dataset.num_features, dataset.num_classes, trial.settings
-        )
+        assert spec.build is not None
+        self.model: GraphClassifier = spec.build(DataShape.of(dataset), trial.settings)
         self.model.to(trial.device)
         self.optimizer = make_optimizer(self.model, trial.training)
         self.epoch = 0
@@ -123,6 +142,9 @@ class _Run:
         self.best_weights: dict[str, Tensor] = {}
 
     def train_epoch(self) -> None:
+        if every := self.trial.training.halve_lr_every:
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.trial.training.lr * 0.5 ** (self.epoch // every)
         train = self.split.train
         shuffled = train[torch.randperm(len(train), generator=self.order)]
         steps = shuffled.split(self.trial.training.batch_size)
@@ -145,11 +167,12 @@ class _Run:
     def _loss_and_accuracy(self, graphs: Tensor) -> tuple[float, float]:
         self.model.eval()
         loss = correct = torch.zeros((), dtype=torch.float64)
-        for part in graphs.split(4 * self.trial.training.batch_size):
-            batch = self.dataset.batch(part).to(self.trial.device)
-            logits = self.model.outputs(batch).logits
-            loss = loss + cross_entropy(logits, batch.y, reduction="sum").double().cpu()
-            correct = correct + (logits.argmax(1) == batch.y).sum().cpu()
+        for many in graphs.split(4 * self.trial.training.batch_size):
+            for part in self.model.parts(many, self.dataset.nodes_per_graph[many]):
+                batch = self.dataset.batch(part).to(self.trial.device)
+                logits = self.model.outputs(batch).logits
+                loss = loss + cross_entropy(logits, batch.y, reduction="sum").double().cpu()
+                correct = correct + (logits.argmax(1) == batch.y).sum().cpu()
         return float(loss) / len(graphs), 100 * float(correct) / len(graphs)
 
     @property

@@ -18,6 +18,7 @@ from tapnet.training import protocol as protocols
 from tapnet.training.protocol import Protocol, Reading
 
 Device = Literal["cpu", "cuda"]
+ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,14 @@ class TrainingSettings:
     lr: float = 0.001
     weight_decay: float = 0.0008
     amsgrad: bool = True
+    halve_lr_every: int = 0  # epochs; 0: never
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
             if not 1 <= getattr(self, name) < 2**31:
                 raise SettingError(f"{name} is at least 1 and below 2³¹, not {getattr(self, name)}")
+        if self.halve_lr_every < 0:
+            raise SettingError(f"halve_lr_every is at least 0, not {self.halve_lr_every}")
         for name in ("lr", "weight_decay"):  # 1 and 1.0 are one setting
             object.__setattr__(self, name, float(getattr(self, name)))
         if not 0 < self.lr < float("inf"):
@@ -57,6 +61,7 @@ class Trial:
     seed: int = 0
     threads: int = 1  # sums round differently with it
     device: Device = "cpu"
+    arithmetic: int = ARITHMETIC
 
     def __post_init__(self) -> None:
         protocols.check(self.protocol, self.folds, self.fold)
@@ -78,13 +83,13 @@ class Trial:
     @property
     def derived_seed(self) -> int:
         """What initialisation, order and dropout are drawn from: it follows from the settings, the fold and seed."""
-        given = {k: v for k, v in asdict(self).items() if k not in ("data", "threads", "device")}
+        given = {k: v for k, v in asdict(self).items() if k not in ("data", "threads", "device", "arithmetic")}
         return int(digest(given), 16) % 2**63
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trial:
-        settings = find_model(values["model"]).settings(**values["settings"])
-        return cls(**{**values, "settings": settings, "training": TrainingSettings(**values["training"])})
+        settings, training = find_model(values["model"]).settings(**values["settings"]), values["training"]
+        return cls(**{"arithmetic": 1, **values, "settings": settings, "training": TrainingSettings(**training)})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,90 @@
+"""DiffPool (Ying and others: Hierarchical Graph Representation Learning with Differentiable Pooling, NeurIPS 2018)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.dense import DenseBatch
+from tapnet.errors import SettingError
+from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
+from tapnet.nn.diff import diff_pool
+from tapnet.nn.onehot import Affine
+
+
+@dataclass(frozen=True)
+class DiffPoolSettings:
+    """Section 4.2 of the paper: GraphSAGE by means, three layers before, between and after two poolings to 25 %."""
+
+    hidden_channels: int = 64
+    layers: int = 3  # of each GraphSAGE network
+    poolings: int = 2
+    ratio: float = 0.25  # clusters for the nodes of the largest graph, and again
+    link_weight: float = 1.0
+    entropy_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.ratio <= 1:
+            raise SettingError(f"ratio is above 0 and at most 1, not {self.ratio}")
+        if min(self.layers, self.poolings, self.hidden_channels) < 1:
+            raise SettingError("DiffPool has at least one layer, one pooling and one channel")
+
+
+class DiffPoolNet(GraphClassifier):
+    """At each level one GraphSAGE network embeds the nodes, another assigns them; max readouts of all levels."""
+
+    def __init__(self, shape: DataShape, settings: DiffPoolSettings) -> None:
+        super().__init__()
+        s, d = settings, settings.hidden_channels
+        self.settings = s
+        largest = shape.node_deciles[-1]
+        self.clusters = [max(1, math.ceil(largest * s.ratio ** (i + 1))) for i in range(s.poolings)]
+        widths = [shape.in_channels, *(s.layers * d for _ in self.clusters)]
+        self.embeds = nn.ModuleList(GraphSAGE(width, d, s.layers) for width in widths)
+        self.assigns = nn.ModuleList(GraphSAGE(width, d, s.layers) for width in widths[:-1])
+        self.to_clusters = nn.ModuleList(nn.Linear(s.layers * d, k) for k in self.clusters)
+        readout = s.layers * d * len(widths)
+        self.hidden, self.out = nn.Linear(readout, 50), nn.Linear(50, shape.num_classes)
+
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        graphs: GraphBatch | DenseBatch = batch
+        x, readouts, losses = batch.x, [], []
+        for i, embed in enumerate(self.embeds):
+            h = embed(x, graphs)
+            readouts.append(graphs.readout(h)[:, : h.size(1)])
+            if i < len(self.assigns):
+                s = self.to_clusters[i](self.assigns[i](x, graphs))
+                x, graphs, link, entropy = diff_pool(s, h, graphs)
+                losses.append(self.settings.link_weight * link + self.settings.entropy_weight * entropy)
+        logits = self.out(torch.relu(self.hidden(torch.cat(readouts, dim=1))))
+        return Outputs(logits, torch.stack(losses).sum() if self.training else None)
+
+    def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+        return parts_within(graphs, sizes, lambda n: max(n, self.clusters[0]) * self.clusters[0])
+
+
+class GraphSAGE(nn.Module):
+    """h ← norm(ReLU(h W₁ + mean of the neighbours' h W₂ + b)), rows of length 1; all layers' outputs side by side."""
+
+    def __init__(self, in_channels: int, channels: int, layers: int) -> None:
+        super().__init__()
+        widths = [in_channels, *(channels for _ in range(layers - 1))]
+        self.own = nn.ModuleList(Affine(width, channels) for width in widths)
+        self.others = nn.ModuleList(Affine(width, channels) for width in widths)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in widths)
+
+    def forward(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
+        """[N] categories or [N, in] floats → [N, layers · channels]"""
+        levels = []
+        for own, others, norm in zip(self.own, self.others, self.norms, strict=True):
+            assert isinstance(own, Affine)
+            assert isinstance(others, Affine)
+            h = own(x) + batch.propagate(others.product(x), "mean")
+            x = norm(torch.relu(nn.functional.normalize(h, dim=1)))
+            levels.append(x)
+        return torch.cat(levels, dim=1)

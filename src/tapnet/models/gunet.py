@@ -1,0 +1,81 @@
+"""g-U-Net as a classifier (Gao, Ji: Graph U-Nets, ICML 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from tapnet.data.batch import GraphBatch
+from tapnet.errors import SettingError
+from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.tapnet import Activation, Classifier, activation_on
+from tapnet.nn.conv import GraphConv
+from tapnet.nn.dropout import check_dropout
+from tapnet.nn.pools import TopKPool
+from tapnet.nn.select import check_ratio
+from tapnet.nn.tap import unpool
+
+
+@dataclass(frozen=True)
+class GUNetSettings:
+    """Section 4.2 of the paper and its authors' program for graph classification."""
+
+    hidden_channels: int = 48
+    ratios: tuple[float, ...] = (0.9, 0.7, 0.6, 0.5)
+    dropout: float = 0.3  # on the inputs of the GCN layers and of the projections
+    classifier_channels: int = 512
+    classifier_dropout: float = 0.2
+    activation: Activation = "elu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratios", tuple(check_ratio(ratio) for ratio in self.ratios))
+        check_dropout(self.dropout)
+        check_dropout(self.classifier_dropout)
+        if self.hidden_channels < 1 or self.classifier_channels < 1:
+            raise SettingError("a layer has at least one channel")
+
+
+def gunet_on(dataset_name: str) -> dict[str, Any]:
+    return {"activation": activation_on(dataset_name)}
+
+
+class GUNet(GraphClassifier):
+    """Down by GCN and top-k pooling, up by unpooling and GCN with skip connections, readouts of each level going up."""
+
+    def __init__(self, shape: DataShape, settings: GUNetSettings) -> None:
+        super().__init__()
+        s, d = settings, settings.hidden_channels
+        self.settings = s
+
+        def conv(width: int) -> GraphConv:
+            return GraphConv(width, d, "neighbour", s.dropout)
+
+        self.embedding, self.bottom = conv(shape.in_channels), conv(d)
+        self.down = nn.ModuleList(conv(d) for _ in s.ratios)
+        self.pools = nn.ModuleList(TopKPool(d, ratio, s.dropout) for ratio in s.ratios)
+        self.up = nn.ModuleList(conv(d) for _ in s.ratios)
+        self.classifier = Classifier(
+            3 * d * (1 + len(s.ratios)), s.classifier_channels, shape.num_classes, s.activation, s.classifier_dropout
+        )
+
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        origin = h = self.embedding(batch.x, batch)
+        passed = []
+        for conv, pool in zip(self.down, self.pools, strict=True):
+            assert isinstance(pool, TopKPool)
+            h = conv(h, batch)
+            x, coarse, perm, *_ = pool.coarsen(h, batch)
+            assert isinstance(coarse, GraphBatch)
+            passed.append((h, batch, perm))
+            h, batch = x, coarse
+        h = self.bottom(h, batch)
+        readouts = []
+        for conv, (skipped, batch, perm) in zip(self.up, reversed(passed), strict=True):
+            assert perm is not None
+            h = conv(unpool(h, perm, batch.num_nodes), batch) + skipped
+            readouts.append(batch.readout(h))
+        readouts.append(batch.readout(h + origin))
+        return Outputs(self.classifier(torch.cat(readouts, dim=1)))

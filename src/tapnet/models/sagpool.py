@@ -1,0 +1,58 @@
+"""SAGPool, the hierarchical network (Lee, Lee, Kang: Self-Attention Graph Pooling, ICML 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.dense import DenseBatch
+from tapnet.errors import SettingError
+from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.nn.conv import GraphConv
+from tapnet.nn.dropout import check_dropout, dropout
+from tapnet.nn.pools import SAGPool
+from tapnet.nn.select import check_ratio
+
+
+@dataclass(frozen=True)
+class SAGPoolSettings:
+    """Section 4.3 of the paper and its authors' program: 128 channels, half of the nodes kept three times."""
+
+    hidden_channels: int = 128
+    layers: int = 3
+    ratio: float = 0.5
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", check_ratio(self.ratio))
+        check_dropout(self.dropout)
+        if self.layers < 1 or self.hidden_channels < 2:
+            raise SettingError("SAGPool has at least one layer of at least two channels")
+
+
+class SAGPoolNet(GraphClassifier):
+    """Blocks of GCN and SAGPool; the blocks' readouts max ‖ mean are added and classified."""
+
+    def __init__(self, shape: DataShape, settings: SAGPoolSettings) -> None:
+        super().__init__()
+        s, d = settings, settings.hidden_channels
+        self.settings = s
+        widths = [shape.in_channels, *(d for _ in range(s.layers - 1))]
+        self.convs = nn.ModuleList(GraphConv(width, d, "symmetric", negative_slope=0.0) for width in widths)
+        self.pools = nn.ModuleList(SAGPool(d, s.ratio) for _ in widths)
+        self.first, self.second = nn.Linear(2 * d, d), nn.Linear(d, d // 2)
+        self.out = nn.Linear(d // 2, shape.num_classes)
+
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        graphs: GraphBatch | DenseBatch = batch
+        h, readouts = batch.x, []
+        for conv, pool in zip(self.convs, self.pools, strict=True):
+            assert isinstance(pool, SAGPool)
+            h, graphs, *_ = pool.coarsen(conv(h, graphs), graphs)
+            readouts.append(graphs.readout(h)[:, : 2 * h.size(1)])
+        g = torch.stack(readouts).sum(0)
+        g = dropout(torch.relu(self.first(g)), self.settings.dropout, self.training)
+        return Outputs(self.out(torch.relu(self.second(g))))

@@ -1,0 +1,55 @@
+"""Differentiable pooling (Ying and others 2018): nodes are assigned to clusters, softly; clusters are the new nodes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tapnet.data.batch import GraphBatch, Norm
+from tapnet.data.dense import DenseBatch, Ragged
+from tapnet.nn.conv import GraphConv
+from tapnet.nn.select import Pooled
+
+
+class Clusters(NamedTuple):
+    """What a soft assignment makes of a batch."""
+
+    x: Tensor  # [B·K, d]: SᵀH
+    batch: DenseBatch  # SᵀAS
+    link: Tensor  # ‖A - SSᵀ‖ / n², the mean over the graphs
+    entropy: Tensor  # of the rows of S, the mean over the nodes
+
+
+def diff_pool(s: Tensor, h: Tensor, batch: GraphBatch | DenseBatch) -> Clusters:
+    """Equations 3, 4 and the two losses of the paper for S = softmax of the logits s [N, K], without an n×n matrix:
+
+    ‖A - SSᵀ‖² = ‖A‖² - 2 tr(SᵀAS) + ‖SᵀS‖², and of these only K×K is ever made.
+    """
+    s = torch.softmax(s, dim=1)
+    graphs = Ragged(batch) if isinstance(batch, GraphBatch) else batch
+    rows = graphs.padded(s)
+    transposed = rows.transpose(1, 2)
+    adjacency = transposed @ graphs.padded(graphs.neighbor_sums(s))
+    squared = graphs.squared_norm - 2 * adjacency.diagonal(dim1=1, dim2=2).sum(1)
+    squared = squared + (transposed @ rows).square().sum(dim=(1, 2))
+    link = (squared.clamp(min=1e-12).sqrt() / graphs.nodes_per_graph.square()).mean()
+    entropy = -(s * (s + 1e-15).log()).sum(dim=1).mean()
+    return Clusters((transposed @ graphs.padded(h)).flatten(0, 1), DenseBatch(adjacency), link, entropy)
+
+
+class DiffPool(nn.Module):
+    """A layer with one graph convolution as its assignment network."""
+
+    def __init__(self, in_channels: int, clusters: int, norm: Norm, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.in_channels, self.clusters = in_channels, clusters
+        self.assign = GraphConv(in_channels, clusters, norm, dropout, negative_slope=1.0)  # slope 1: no activation
+
+    def coarsen(self, h: Tensor, batch: GraphBatch | DenseBatch) -> Pooled:
+        x, coarse, link, entropy = diff_pool(self.assign(h, batch), h, batch)
+        return Pooled(x, coarse, loss=link + entropy)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, clusters={self.clusters}"
