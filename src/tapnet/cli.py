@@ -326,7 +326,7 @@ def models(
     names: Annotated[list[str] | None, typer.Argument(help="Names; without any, all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
-    """List the systems that can be trained: paper, parameters on MUTAG, settings, and where each departs from its paper."""
+    """List the systems that can be trained, with paper, parameters, and where each departs from its paper."""
     from tapnet.models.registry import MODELS, describe, find_model
     from tapnet.terminal import print_models
 

@@ -1,4 +1,4 @@
-"""What some models compute once for a data set (receptive fields, clusters, kernels): cached, and taken up after a kill."""
+"""What some models compute once for a data set (receptive fields, clusters, kernels): cached, and safe from a kill."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def computed_once(
     }
 
 
-def _joined(items: list[Mapping[str, Array]]) -> dict[str, Array]:
-    part = {}
+def _joined(items: list[Mapping[str, Array]]) -> dict[str, Any]:
+    part: dict[str, Any] = {}
     for key in items[0]:
         part[f"values {key}"] = np.concatenate([item[key].ravel() for item in items])
         part[f"count {key}"] = np.array([item[key].size for item in items], dtype=np.int64)
     return part
 
 
-def _load(file: Path) -> dict[str, Array] | None:
+def _load(file: Path) -> dict[str, Any] | None:
     try:
         with np.load(file, allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}

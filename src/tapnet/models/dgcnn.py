@@ -11,6 +11,7 @@ from torch_geometric.nn import SortAggregation
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.dropout import check_dropout, dropout
 
@@ -65,3 +66,16 @@ class DGCNN(GraphClassifier):
         h = torch.relu(self.pairs(h)).flatten(1)
         logits: Tensor = self.out(dropout(torch.relu(self.dense(h)), self.settings.dropout, self.training))
         return logits
+
+
+SPEC = ModelSpec(
+    name="dgcnn",
+    system="DGCNN",
+    paper="Zhang, Cui, Neumann, Chen: An End-to-End Deep Learning Architecture for Graph Classification, AAAI",
+    year=2018,
+    about="PyG's SortAggregation after four tanh convolutions; k from the sizes of all graphs; its authors choose the "
+    "learning rate by data set, here it is the same on all",
+    settings=DGCNNSettings,
+    build=DGCNN,
+    training={"lr": 0.0001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 50},
+)

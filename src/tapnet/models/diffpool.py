@@ -13,6 +13,7 @@ from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
+from tapnet.models.spec import ModelSpec
 from tapnet.nn.diff import diff_pool
 from tapnet.nn.onehot import Affine
 
@@ -88,3 +89,17 @@ class GraphSAGE(nn.Module):
             x = norm(torch.relu(nn.functional.normalize(h, dim=1)))
             levels.append(x)
         return torch.cat(levels, dim=1)
+
+
+SPEC = ModelSpec(
+    name="diffpool",
+    system="DiffPool",
+    paper="Ying, You, Morris, Ren, Hamilton, Leskovec: Hierarchical Graph Representation Learning with "
+    "Differentiable Pooling, NeurIPS",
+    year=2018,
+    about="its losses without an n×n matrix, ‖A - SSᵀ‖ divided by n²; a node's mean includes itself; large graphs go "
+    "in smaller steps whose gradients are summed",
+    settings=DiffPoolSettings,
+    build=DiffPoolNet,
+    training={"lr": 0.001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 20},
+)

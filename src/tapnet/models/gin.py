@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.spec import ModelSpec
 from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.onehot import Affine
 
@@ -84,3 +85,17 @@ class MLP(nn.Module):
         h = torch.relu(self.norm(h))
         out: Tensor = self.second(h)
         return out
+
+
+SPEC = ModelSpec(
+    name="gin",
+    system="GIN-0",
+    paper="Xu, Hu, Leskovec, Jegelka: How Powerful are Graph Neural Networks?, ICLR",
+    year=2019,
+    about="sums, 2-layer MLPs with batch norm, every layer read out (by the mean on social sets); its authors choose "
+    "width, dropout and batch size by data set, here they are the same on all",
+    settings=GINSettings,
+    build=GIN,
+    on_dataset=gin_on,
+    training={"lr": 0.01, "weight_decay": 0.0, "amsgrad": False, "batch_size": 32, "halve_lr_every": 50},
+)

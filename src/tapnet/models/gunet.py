@@ -11,6 +11,7 @@ from torch import nn
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.spec import ModelSpec
 from tapnet.models.tapnet import Activation, Classifier, activation_on
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.dropout import check_dropout
@@ -79,3 +80,16 @@ class GUNet(GraphClassifier):
             readouts.append(batch.readout(h))
         readouts.append(batch.readout(h + origin))
         return Outputs(self.classifier(torch.cat(readouts, dim=1)))
+
+
+SPEC = ModelSpec(
+    name="gunet",
+    system="g-U-Net",
+    paper="Gao, Ji: Graph U-Nets, ICML",
+    year=2019,
+    about="top-k down, unpooling up with added skips, max, mean and sum of each level going up; edges are not "
+    "augmented by the graph's second power",
+    settings=GUNetSettings,
+    build=GUNet,
+    on_dataset=gunet_on,
+)

@@ -11,6 +11,7 @@ from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.pools import SAGPool
@@ -56,3 +57,16 @@ class SAGPoolNet(GraphClassifier):
         g = torch.stack(readouts).sum(0)
         g = dropout(torch.relu(self.first(g)), self.settings.dropout, self.training)
         return Outputs(self.out(torch.relu(self.second(g))))
+
+
+SPEC = ModelSpec(
+    name="sagpool",
+    system="SAGPool",
+    paper="Lee, Lee, Kang: Self-Attention Graph Pooling, ICML",
+    year=2019,
+    about="the hierarchical network with its defaults; its authors stop early by validation loss, here the epochs are "
+    "the same for all",
+    settings=SAGPoolSettings,
+    build=SAGPoolNet,
+    training={"lr": 0.0005, "weight_decay": 0.0001, "amsgrad": False, "batch_size": 128},
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import accumulate, zip_longest
 from operator import mul
 from typing import Any, Literal, get_args
@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from tapnet.data.batch import GraphBatch, Norm
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
-from tapnet.models.base import GraphClassifier, Outputs, parts_within
+from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
+from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.diff import DiffPool
 from tapnet.nn.dropout import check_dropout, dropout
@@ -193,3 +194,19 @@ class Classifier(nn.Module):
         h = nn.functional.relu(h) if self.activation == "relu" else nn.functional.elu(h)
         logits: Tensor = self.out(dropout(h, self.dropout, self.training))
         return logits
+
+
+def _build(shape: DataShape, settings: TAPNetSettings) -> TAPNet:
+    return TAPNet(shape.in_channels, shape.num_classes, mean_nodes=shape.mean_nodes, **asdict(settings))
+
+
+SPEC = ModelSpec(
+    name="tapnet",
+    system="TAPNet",
+    paper="Gao, Liu, Ji: Topology-Aware Graph Pooling Networks, TPAMI",
+    year=2021,
+    about="this package's own; --pool puts another pooling layer in its place",
+    settings=TAPNetSettings,
+    build=_build,
+    on_dataset=lambda name: {"activation": activation_on(name)},
+)
