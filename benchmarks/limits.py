@@ -21,7 +21,7 @@ CHANNELS, FLOAT, INDEX = 48, 4, 4
 ROW = CHANNELS * FLOAT  # bytes of one node's features
 
 # Rows of features read or written a node, forward and backward, for each layer of a block (docs/scale.md).
-CONVOLUTION, VOTES, SELECTION, READOUT = 29, 37, 6, 7
+CONVOLUTION, VOTES, SELECTION, READOUT = 28, 28, 9, 6
 PRODUCTS = 4  # of Â with features, a block: two forward, two backward
 
 

@@ -44,7 +44,9 @@ def built(name, changes, dataset):
 
 @pytest.mark.parametrize(("name", "changes"), SYSTEMS)
 def test_it_overfits_twenty_graphs(name, changes, few):
-    calm = {n: 0.0 for n in ("dropout", "classifier_dropout") if n in {f.name for f in fields(find_model(name).settings)}}
+    calm = {
+        n: 0.0 for n in ("dropout", "classifier_dropout") if n in {f.name for f in fields(find_model(name).settings)}
+    }
     model, data = built(name, {**changes, **calm}, few)
     optimizer = make_optimizer(model, TrainingSettings(lr=0.005, weight_decay=0.0))
     everything = torch.arange(len(data))
@@ -74,14 +76,12 @@ def test_it_is_called_as_pygs_models_too(name, changes, few):
     model.eval()
     batch = data.batch(range(20))
     with torch.no_grad():
-        torch.testing.assert_close(
-            model(batch.x, batch.edge_index, batch.graph), model(batch), rtol=1e-4, atol=1e-4
-        )
+        torch.testing.assert_close(model(batch.x, batch.edge_index, batch.graph), model(batch), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("name", "changes"), SYSTEMS)
 def test_it_takes_floats_and_graphs_of_one_node(name, changes, few):
-    one = GraphDataset.from_networkx([_lonely(), *(few.to_networkx(i) for i in range(3))], labels=[0, 1, 0, 1])
+    one = GraphDataset.from_networkx([_lonely(), *(few.to_networkx(i) for i in range(3))], [0, 1, 0, 1])
     data = one.subset(range(4))
     model, data = built(name, changes, data)
     model.eval()
@@ -178,9 +178,7 @@ def test_gin_tells_apart_what_wl_can_and_nothing_else():
     triangles = _graph([(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
     path = _graph([(i, i + 1) for i in range(5)])
     decalin = _graph([(i, (i + 1) % 10) for i in range(10)] + [(0, 5)])
-    bicyclopentyl = _graph(
-        [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (5, 6), (6, 7), (7, 8), (8, 9), (9, 5), (0, 5)]
-    )
+    bicyclopentyl = _graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (5, 6), (6, 7), (7, 8), (8, 9), (9, 5), (0, 5)])
     for readout in ("sum", "mean"):
         model = _gin(readout=readout)
         logits = [model(*graph) for graph in (hexagon, triangles, path, decalin, bicyclopentyl)]

@@ -235,7 +235,7 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
             pool = make(**chosen)
             h = x.clone().requires_grad_()
             structure = GraphBatch.from_edge_index(h, edge_index, batch)
-            out, coarse, perm, _ = pool.coarsen(h, structure)
+            out, coarse, perm, *_ = pool.coarsen(h, structure)
             readout = coarse.readout(out)
             (readout * torch.linspace(-1, 1, readout.numel()).view_as(readout)).sum().backward()
             gradients = [h.grad, *(p.grad for p in pool.parameters())]

@@ -105,8 +105,13 @@ class GraphBatch:
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """[N, 1]: the diagonal of D̂⁻¹."""
         if dtype not in self._inverse_degree:
-            degree = self.degree if self.weight is None else self.weighted_degree
-            self._inverse_degree[dtype] = (degree + 1).to(dtype).reciprocal_().unsqueeze(1)
+            if self.weight is None and kernels.compiled(torch.empty(0, dtype=dtype, device=self.ptr.device)):
+                inverse = torch.empty(self.num_nodes, 1, dtype=dtype)
+                kernels.inverse_degrees(array(self.edge_ptr), array(inverse)[:, 0])
+            else:
+                degree = self.degree if self.weight is None else self.weighted_degree
+                inverse = (degree + 1).to(dtype).reciprocal_().unsqueeze(1)
+            self._inverse_degree[dtype] = inverse
         return self._inverse_degree[dtype]
 
     @cached_property

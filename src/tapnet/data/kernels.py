@@ -202,6 +202,22 @@ def keep_edges(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, Array]
 
 
 @kernel
+def kept_ptr(ptr: Array, numerator: int, denominator: int) -> Array:
+    """Where each run begins when ⌈numerator · n / denominator⌉ of its n entries are kept."""
+    new_ptr = np.zeros(len(ptr), np.int64)
+    for g in range(len(ptr) - 1):
+        new_ptr[g + 1] = new_ptr[g] - (-(ptr[g + 1] - ptr[g]) * numerator // denominator)
+    return new_ptr
+
+
+@kernel
+def inverse_degrees(edge_ptr: Array, out: Array) -> None:
+    """1 / (degree + 1)"""
+    for i in range(len(out)):
+        out[i] = 1 / out.dtype.type(edge_ptr[i + 1] - edge_ptr[i] + 1)
+
+
+@kernel
 def best_of_each(key: Array, ptr: Array, new_ptr: Array) -> Array:
     """The new_ptr[g+1] - new_ptr[g] highest keys of each run, ties to the lower number; ascending."""
     perm = np.empty(new_ptr[-1], np.int64)
@@ -210,6 +226,14 @@ def best_of_each(key: Array, ptr: Array, new_ptr: Array) -> Array:
         if end - at == last - first:
             for i in range(last - first):
                 perm[at + i] = first + i
+        elif last - first <= 64:  # counting the better ones of each is faster than what follows
+            for i in range(first, last):
+                better = 0
+                for j in range(first, last):
+                    better += (key[j] > key[i]) | ((key[j] == key[i]) & (j < i))
+                if better < end - new_ptr[g]:
+                    perm[at] = i
+                    at += 1
         elif at < end:
             lowest = np.partition(key[first:last], last - first - (end - at))[last - first - (end - at)]
             ties = end - at

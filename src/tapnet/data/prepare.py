@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,20 +46,21 @@ def computed_once(
     items: int,
     compute: Callable[[int], Mapping[str, Array]],
     title: str,
+    at_once: int = AT_ONCE,
 ) -> dict[str, PerItem]:
     """``compute(i)`` for each item, its arrays joined by name.
 
-    Kept in the cache by ``name``, the data's checksum and the settings, in parts of some items that are written as
-    they are done: what was killed goes on after the last part, and another process finds what is there.
+    Kept in the cache by ``name``, the data's checksum and the settings, in parts of ``at_once`` items that are written
+    as they are done: what was killed goes on after the last part, and another process finds what is there.
     """
     words = json.dumps([name, data, items, dict(settings)], sort_keys=True)
     folder = cache_dir() / "prepared" / f"{name}-{hashlib.blake2b(words.encode(), digest_size=8).hexdigest()}"
     parts = []
     with counting(items, title) as advance:
-        for start in range(0, items, AT_ONCE):
-            stop = min(start + AT_ONCE, items)
+        for start in range(0, items, at_once):
+            stop = min(start + at_once, items)
             file = folder / f"{start:07d}.npz"
-            part = _load(file)
+            part = _load(file, stop - start)
             if part is None:
                 part = _joined([compute(i) for i in range(start, stop)])
                 with contextlib.suppress(OSError), replacing(file) as out:
@@ -83,9 +85,11 @@ def _joined(items: list[Mapping[str, Array]]) -> dict[str, Any]:
     return part
 
 
-def _load(file: Path) -> dict[str, Any] | None:
+def _load(file: Path, items: int) -> dict[str, Any] | None:
     try:
         with np.load(file, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            part = {key: stored[key] for key in stored.files}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         return None  # not there, or damaged: compute again
+    counts = [count for key, count in part.items() if key.startswith("count ")]
+    return part if all(len(count) == items for count in counts) else None  # of another at_once: compute again

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import SortAggregation
 
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
@@ -39,6 +38,8 @@ class DGCNN(GraphClassifier):
 
     def __init__(self, shape: DataShape, settings: DGCNNSettings) -> None:
         super().__init__()
+        from torch_geometric.nn import SortAggregation  # half a second to import
+
         s = settings
         self.settings, self.k = s, s.k or max(10, shape.node_deciles[4])
         widths = [shape.in_channels, *s.channels]

@@ -7,11 +7,13 @@ from functools import cache
 from numbers import Integral
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.data.flat import offsets
+from tapnet.data.kernels import array, kept_ptr
 from tapnet.data.segments import top_k
 from tapnet.errors import SettingError
 
@@ -28,7 +30,11 @@ class Pooled(NamedTuple):
 
 def best_nodes(score: Tensor, ratio: float | int, batch: GraphBatch) -> tuple[Tensor, Tensor]:
     """The nodes of each graph with the highest scores, ascending, and where each graph's begin."""
-    ptr = offsets(kept_nodes(ratio, batch.nodes_per_graph))
+    if isinstance(ratio, float) and batch.ptr.device.type == "cpu":  # the same in one call
+        exact = _exact(ratio)
+        ptr = torch.from_numpy(kept_ptr(array(batch.ptr), exact.numerator, exact.denominator))
+    else:
+        ptr = offsets(kept_nodes(ratio, batch.nodes_per_graph))
     return top_k(score.detach(), ptr, batch.ptr), ptr
 
 

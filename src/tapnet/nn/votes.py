@@ -59,7 +59,7 @@ def votes_of(
         y_local = segment_softmax(mean_over_edges(similarity, weight, h, batch) / batch.size, batch.ptr)
     if projection is not None:
         y_global = segment_softmax(mean @ projection, batch.ptr)
-    degrees = (batch.degree * connectivity / batch.size).to(h.dtype)
+    degrees = batch.degree.to(h.dtype) * connectivity / batch.size
     return Votes(y_local, y_global, degrees, y_local + y_global + degrees)
 
 
