@@ -84,7 +84,7 @@ def draw(rows: list[dict[str, float | str]], file: Path) -> None:
         axis.set_xlabel("nodes of one graph, 10 edges a node")
         axis.set_ylabel(title)
         axis.grid(True, which="major", alpha=0.3)
-    axes[0].legend(frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     figure.savefig(file, dpi=150)
 
 
