@@ -110,7 +110,7 @@ def test_train_takes_every_setting(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("--pool max", 2, "pool is one of tap, none, not 'max'"),
+        ("--pool max", 2, "pool is one of tap, topk, sort, diff, sag, eigen, haar, none, not 'max'"),
         ("--similarity cosine", 2, "similarity is one of"),
         ("--gate relu", 2, "gate is one of"),
         ("--norm left", 2, "norm is one of"),
@@ -131,6 +131,10 @@ def test_train_takes_every_setting(tmp_path):
         ("--aux inf", 2, "aux is at least 0 and finite"),
         ("--connectivity nan", 2, "connectivity is a finite number"),
         ("--batch-size 1000000000000000000000", 2, "batch"),
+        ("--model gin --pool topk", 2, "the model gin has no setting 'pool'"),
+        ("--model gin --set layers=1", 2, "at least two layers"),
+        ("--set layers", 2, "--set takes NAME=VALUE"),
+        ("--set depht=3", 2, "the model tapnet has no setting 'depht'; it has activation, "),
         ("--out /proc/nowhere", 1, "cannot be written"),
         ("--out README.md", 1, "README.md"),
         ("--data-dir no-such-folder", 2, "no-such-folder is not a folder"),
@@ -145,6 +149,39 @@ def test_a_wrong_value_is_one_line_and_exit_code_two(words, code, message, monke
     assert out == ""
     (line,) = err.splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize(
+    "words", ["--model gin --set hidden_channels=8 --set readout=mean", "--pool topk --set ratios=[0.5]"]
+)
+def test_other_systems_and_any_setting_are_trained_by_name(words, tmp_path):
+    result = tapnet("train", "MUTAG", *QUICK, *words.split(), "--json", "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    values = json.loads(result.stdout)
+    if values["model"] == "gin":
+        assert (values["settings"]["hidden_channels"], values["settings"]["readout"]) == (8, "mean")
+        assert (values["training"]["lr"], values["training"]["batch_size"]) == (0.01, 32)
+    else:
+        assert (values["settings"]["ratios"], values["pool"]) == ([0.5], "topk")
+
+
+def test_wl_is_said_to_have_no_epochs(tmp_path):
+    result = tapnet("train", "MUTAG", "--model", "wl", "--folds", 3, "--jobs", 1, "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "no epochs, settings chosen within the training folds; 3 folds" in " ".join(result.stdout.split())
+
+
+def test_models_lists_every_system_and_tells_all_about_one():
+    rows = json.loads(tapnet("models", "--json").stdout)["models"]
+    names = {row["name"] for row in rows}
+    assert names == {"wl", "pscn", "dgcnn", "diffpool", "gunet", "sagpool", "gin", "eigenpool", "haarpool", "tapnet"}
+    table = tapnet("models").stdout
+    assert all(name in table for name in names)
+    one = tapnet("models", "gin").stdout
+    assert "How Powerful are Graph Neural Networks?" in one
+    assert "hidden_channels = 64" in one
+    wrong = tapnet("models", "resnet")
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
 
 
 def test_a_changed_setting_is_named_and_compared_with_its_own_row(tmp_path):

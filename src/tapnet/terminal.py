@@ -78,15 +78,13 @@ def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | Non
             *(["[red]diverged[/]"] if r.diverged else []),
         )
     console.print(table)
-    trial, values = summary.results[0].trial, summary.to_dict()
+    trial = summary.results[0].trial
     settings = ", ".join(f"{key} {value}" for key, value in changed.items())
     name = f"{trial.model} with {settings}" if settings else trial.model
     by = "" if trial.protocol == "paper" else " by the protocol paper"
-    folds = f"{len(summary.results)} of {trial.folds}" if len(summary.results) < trial.folds else str(trial.folds)
     console.print(
         f"\n[bold]{escape(trial.dataset)}, {name}: {summary.mean:.1f} ± {summary.std:.1f} %[/] "
-        f"(protocol {trial.protocol}: {values['reading']}; {folds} folds × {trial.training.epochs} epochs)"
-        + (f"; the paper prints {paper}{by}" if paper else "")
+        f"({summary.rules})" + (f"; the paper prints {paper}{by}" if paper else "")
     )
     for words, (mean, std) in summary.beside.items():
         note = ", which no one can know beforehand" if words.startswith("best test") else ""

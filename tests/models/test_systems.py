@@ -221,3 +221,10 @@ def test_a_node_of_a_batch_without_edges_is_no_trouble():
         model = spec.build(MUTAG, spec.make_settings("MUTAG", {})).eval()
         batch = GraphBatch.from_edge_index(x, torch.zeros(2, 0, dtype=torch.long), torch.tensor([0, 0, 1]))
         assert torch.isfinite(model(batch)).all()
+
+
+def test_what_was_prepared_belongs_to_those_graphs_alone(few):
+    _, data = built("pscn", {}, few)
+    assert data.prepared
+    assert not data.subset([3]).prepared
+    assert not data.with_features("degrees").prepared

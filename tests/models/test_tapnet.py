@@ -135,7 +135,7 @@ def test_attributes_as_input(tmp_path):
 @pytest.mark.parametrize(
     ("chosen", "reason"),
     [
-        ({"pool": "max"}, "pool is one of tap, none"),
+        ({"pool": "max"}, "pool is one of tap, topk, sort"),
         ({"norm": "left"}, "norm is one of neighbour, symmetric, mean, sum"),
         ({"ratios": (0.5, 1.5)}, "ratio is"),
         ({"dropout": 1.0}, "dropout is at least 0 and below 1"),

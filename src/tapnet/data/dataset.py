@@ -151,6 +151,7 @@ class GraphDataset:
 
         return replace(
             self,
+            prepared={},
             node_ptr=offsets(sizes),
             edge_ptr=offsets(self.degree[nodes]),
             neighbor=self.neighbor[edges],
@@ -179,15 +180,15 @@ class GraphDataset:
         if features == "labels":
             if self.node_labels is None:
                 raise SettingError(f"{self.name} has no node labels; features='degrees' works on every data set")
-            return replace(self, x=self.node_labels, categories=self.node_label_values, features=features)
+            return replace(self, x=self.node_labels, categories=self.node_label_values, features=features, prepared={})
         if features == "attributes":
             if self.node_attributes is None:
                 raise SettingError(f"{self.name} has no node attributes")
-            return replace(self, x=self.node_attributes, categories=None, features=features)
+            return replace(self, x=self.node_attributes, categories=None, features=features, prepared={})
         if features == "degrees":
             listed = self.degree if self.self_loop is None else self.degree + self.self_loop
             values, x = torch.unique(listed, return_inverse=True)
-            return replace(self, x=x, categories=tuple(values.tolist()), features=features)
+            return replace(self, x=x, categories=tuple(values.tolist()), features=features, prepared={})
         raise SettingError(f"features is 'labels', 'degrees' or 'attributes', not {features!r}")
 
     # ---- PyG ----

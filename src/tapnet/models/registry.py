@@ -6,13 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 from tapnet.errors import SettingError
-from tapnet.models import dgcnn, diffpool, gin, gunet, sagpool, tapnet
+from tapnet.models import dgcnn, diffpool, gin, gunet, pscn, sagpool, tapnet
 from tapnet.models.base import DataShape
 from tapnet.models.spec import ModelSpec
 
 MODELS: dict[str, ModelSpec] = {
     module.SPEC.name: module.SPEC
     for module in (
+        pscn,
         dgcnn,
         diffpool,
         gunet,

@@ -87,6 +87,8 @@ def printed(model: str, dataset: str, changed: Mapping[str, Any] | None = None) 
         return {**TABLE1.get(model, {}), **TABLE2.get(model, {})}.get(dataset)
     if model != "tapnet":
         return None
+    if set(changed) == {"pool"} and changed["pool"] in TABLE3:
+        return TABLE3[changed["pool"]].get(dataset)
     row = "w AUX" if set(changed) == {"aux"} else next((r for r, c in ABLATIONS.items() if c == changed), None)
     if row == "w/o LV&GV":
         return TABLE5[row][0] if dataset == "REDDIT-BINARY" else None

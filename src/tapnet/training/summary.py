@@ -45,9 +45,26 @@ class Summary:
         return float(np.std(self.accuracies))
 
     @property
+    def has_epochs(self) -> bool:
+        """Whether it is trained epoch by epoch, so that the protocols differ in which epoch counts."""
+        return find_model(self.results[0].trial.model).fit is None
+
+    @property
+    def rules(self) -> str:
+        """What stands behind the numbers, in words."""
+        trial = self.results[0].trial
+        some = f"{len(self.results)} of " if len(self.results) < trial.folds else ""
+        how = f"{PROTOCOLS[trial.protocol]}; {some}{trial.folds} folds × {trial.training.epochs} epochs"
+        if not self.has_epochs:
+            how = f"no epochs, settings chosen within the training folds; {some}{trial.folds} folds"
+        return f"protocol {trial.protocol}: {how}"
+
+    @property
     def beside(self) -> dict[str, tuple[float, float]]:
         """The other ways to read the same curves: words → mean and deviation."""
         trial = self.results[0].trial
+        if not self.has_epochs:
+            return {}
         every = [readings(r.curves) for r in self.results]
         columns = {READINGS[name]: [fold[name].accuracy for fold in every] for name in every[0]}
         del columns[PROTOCOLS[trial.protocol]]
@@ -60,7 +77,7 @@ class Summary:
             "model": trial.model,
             "pool": getattr(trial.settings, "pool", None),
             "protocol": trial.protocol,
-            "reading": PROTOCOLS[trial.protocol],
+            "reading": PROTOCOLS[trial.protocol] if self.has_epochs else "settings chosen within the training folds",
             "num_folds": trial.folds,
             "epochs": trial.training.epochs,
             "folds": [
