@@ -148,7 +148,9 @@ def train(
     model: Annotated[str, typer.Option(help="The model.")] = "tapnet",
     pool: Annotated[
         str | None,
-        typer.Option(help="Pooling layer of tapnet: tap, topk, sort, diff, sag or none.", show_default="tap"),
+        typer.Option(
+            help="Pooling layer of tapnet: tap, topk, sort, diff, sag, eigen, haar or none.", show_default="tap"
+        ),
     ] = None,
     connectivity: Annotated[
         float | None, typer.Option(help="λ, the weight of the degree in the score.", show_default="0.1")

@@ -6,19 +6,22 @@ from dataclasses import asdict
 from typing import Any
 
 from tapnet.errors import SettingError
-from tapnet.models import dgcnn, diffpool, gin, gunet, pscn, sagpool, tapnet
+from tapnet.models import dgcnn, diffpool, eigenpool, gin, gunet, haarpool, pscn, sagpool, tapnet, wl
 from tapnet.models.base import DataShape
 from tapnet.models.spec import ModelSpec
 
 MODELS: dict[str, ModelSpec] = {
     module.SPEC.name: module.SPEC
     for module in (
+        wl,
         pscn,
         dgcnn,
         diffpool,
         gunet,
         sagpool,
         gin,
+        eigenpool,
+        haarpool,
         tapnet,
     )
 }

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch, Norm
+from tapnet.data.dataset import GraphDataset
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
@@ -25,11 +26,13 @@ from tapnet.nn.link import LinkReading
 from tapnet.nn.pools import SAGPool, SelectingPool, SortPool, TopKPool
 from tapnet.nn.select import check_ratio
 from tapnet.nn.similarity import SIMILARITIES, Similarity
+from tapnet.nn.spectral import ChainPool, EigenPool, HaarPool, prepare_chain
 from tapnet.nn.tap import GATES, Gate, TAPooling
 
-Pool = Literal["tap", "topk", "sort", "diff", "sag", "none"]
+Pool = Literal["tap", "topk", "sort", "diff", "sag", "eigen", "haar", "none"]
 Activation = Literal["relu", "elu"]
 
+EIGEN_VECTORS = 3  # of each cluster, with pool "eigen": so many times as wide are the rows that come out of it
 # Section 4.1: ReLU in the classifier on these sets, ELU on the others.
 RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
 
@@ -109,11 +112,18 @@ class TAPNet(GraphClassifier):
         s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
         self.embedding = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
-        self.convs = nn.ModuleList(GraphConv(hidden_channels, hidden_channels, s.norm, s.dropout) for _ in s.ratios)
         self.pools = make_pools(s, mean_nodes)
-        readouts = 1 + len(s.ratios)
+        pooled = hidden_channels * (EIGEN_VECTORS if pool == "eigen" else 1)  # what comes out of a pooling layer
+        widths = [hidden_channels, *(pooled for _ in s.ratios[1:])]
+        self.convs = nn.ModuleList(
+            GraphConv(width, hidden_channels, s.norm, s.dropout) for width in widths[: len(s.ratios)]
+        )
         self.classifier = Classifier(
-            3 * hidden_channels * readouts, s.classifier_channels, num_classes, s.activation, s.classifier_dropout
+            3 * (hidden_channels + pooled * len(s.ratios)),
+            s.classifier_channels,
+            num_classes,
+            s.activation,
+            s.classifier_dropout,
         )
 
     def outputs(self, batch: GraphBatch) -> Outputs:
@@ -129,7 +139,7 @@ class TAPNet(GraphClassifier):
                     losses.append(self.settings.aux * pool.link_loss(h, graphs, self.settings.link_reading, mask))
                 h, graphs, *_ = pool.coarsen(h, graphs, mask)
             elif pool is not None:
-                assert isinstance(pool, SelectingPool | DiffPool)
+                assert isinstance(pool, SelectingPool | DiffPool | ChainPool)
                 h, graphs, _, _, loss = pool.coarsen(h, graphs)
                 losses += [] if loss is None else [loss]
             readouts.append(graphs.readout(h))
@@ -170,6 +180,10 @@ def make_pools(s: TAPNetSettings, mean_nodes: float | None = None) -> nn.ModuleL
             )
             for ratio in s.ratios
         )
+    if s.pool == "eigen":
+        return nn.ModuleList(EigenPool(d, s.ratios, i, EIGEN_VECTORS) for i in range(len(s.ratios)))
+    if s.pool == "haar":
+        return nn.ModuleList(HaarPool(d, s.ratios, i) for i in range(len(s.ratios)))
     layers: dict[str, Callable[..., SelectingPool]] = {"topk": TopKPool, "sort": SortPool, "sag": SAGPool}
     return nn.ModuleList(layers[s.pool](d, ratio, s.dropout) for ratio in s.ratios)
 
@@ -200,6 +214,12 @@ def _build(shape: DataShape, settings: TAPNetSettings) -> TAPNet:
     return TAPNet(shape.in_channels, shape.num_classes, mean_nodes=shape.mean_nodes, **asdict(settings))
 
 
+def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
+    if settings.pool == "eigen":
+        return prepare_chain(dataset, settings.ratios, "eigen", EIGEN_VECTORS)
+    return prepare_chain(dataset, settings.ratios, "haar") if settings.pool == "haar" else dataset
+
+
 SPEC = ModelSpec(
     name="tapnet",
     system="TAPNet",
@@ -209,4 +229,5 @@ SPEC = ModelSpec(
     settings=TAPNetSettings,
     build=_build,
     on_dataset=lambda name: {"activation": activation_on(name)},
+    prepare=_prepare,
 )

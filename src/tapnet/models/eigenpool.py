@@ -1,0 +1,115 @@
+"""EigenGCN (Ma, Wang, Aggarwal, Tang: Graph Convolutional Networks with EigenPooling, KDD 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.dataset import GraphDataset
+from tapnet.data.dense import DenseBatch
+from tapnet.errors import SettingError
+from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.spec import ModelSpec
+from tapnet.nn.conv import GraphConv
+from tapnet.nn.dropout import check_dropout
+from tapnet.nn.select import check_ratio
+from tapnet.nn.spectral import EigenPool, prepare_chain
+
+
+@dataclass(frozen=True)
+class EigenPoolSettings:
+    """The example that comes with its authors' program (run_example.sh), with H of the paper's EigenGCN-3."""
+
+    hidden_channels: int = 128
+    layers: int = 5  # graph convolutions before each pooling
+    poolings: int = 2  # the last one leaves one node
+    ratio: float = 0.1  # of the poolings before: clusters of ten nodes
+    vectors: int = 3  # H: eigenvectors of each cluster
+    dense_channels: int = 256
+    dropout: float = 0.5  # before the convolutions that are neither first nor last
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", check_ratio(self.ratio))
+        check_dropout(self.dropout)
+        if min(self.hidden_channels, self.layers, self.poolings, self.vectors, self.dense_channels) < 1:
+            raise SettingError("EigenGCN has at least one layer, pooling, vector and channel")
+
+    @property
+    def ratios(self) -> tuple[float | int, ...]:
+        return (*(self.ratio for _ in range(self.poolings - 1)), 1)
+
+
+class EigenGCN(GraphClassifier):
+    """Blocks of graph convolutions and EigenPooling down to one node; the maxima of all levels are classified."""
+
+    def __init__(self, shape: DataShape, settings: EigenPoolSettings) -> None:
+        super().__init__()
+        s = settings
+        self.settings, width = s, s.layers * s.hidden_channels
+        self.pools = nn.ModuleList(EigenPool(width, s.ratios, level, s.vectors) for level in range(s.poolings))
+        widths = [shape.in_channels, *(s.vectors * width for _ in range(s.poolings - 1))]
+        self.blocks = nn.ModuleList(Block(w, s.hidden_channels, s.layers, s.dropout) for w in widths)
+        self.hidden = nn.Linear((s.poolings + s.vectors) * width, s.dense_channels)
+        self.out = nn.Linear(s.dense_channels, shape.num_classes)
+
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        graphs: GraphBatch | DenseBatch = batch
+        h, readouts = batch.x, []
+        for block, pool in zip(self.blocks, self.pools, strict=True):
+            assert isinstance(pool, EigenPool)
+            h = block(h, graphs)
+            readouts.append(highest(h, graphs))
+            h, graphs, *_ = pool.coarsen(h, graphs)
+        readouts.append(highest(h, graphs))
+        return Outputs(self.out(torch.relu(self.hidden(torch.cat(readouts, dim=1)))))
+
+
+def highest(h: Tensor, graphs: GraphBatch | DenseBatch) -> Tensor:
+    """[N, d] → [B, d]"""
+    return graphs.readout(h)[:, : h.size(1)]
+
+
+class Block(nn.Module):
+    """h ← ReLU(D̂⁻½ÂD̂⁻½ h W + b) some times; the layers side by side."""
+
+    def __init__(self, in_channels: int, channels: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(
+            GraphConv(
+                in_channels if i == 0 else channels,
+                channels,
+                "symmetric",
+                dropout if 0 < i < layers - 1 else 0.0,
+                negative_slope=0.0,
+            )
+            for i in range(layers)
+        )
+
+    def forward(self, h: Tensor, graphs: GraphBatch | DenseBatch) -> Tensor:
+        """[N] categories or [N, in] floats → [N, layers · channels]"""
+        levels = []
+        for conv in self.convs:
+            h = conv(h, graphs)
+            levels.append(h)
+        return torch.cat(levels, dim=1)
+
+
+def prepare(dataset: GraphDataset, settings: EigenPoolSettings) -> GraphDataset:
+    return prepare_chain(dataset, settings.ratios, "eigen", settings.vectors)
+
+
+SPEC = ModelSpec(
+    name="eigenpool",
+    system="EigenPool",
+    paper="Ma, Wang, Aggarwal, Tang: Graph Convolutional Networks with EigenPooling, KDD",
+    year=2019,
+    about="spectral clusters by pivoted QR, their number rounded up; the same sizes on all sets, which its authors "
+    "choose by data set; their program also normalises rows and node positions and clips gradients, here as the paper",
+    settings=EigenPoolSettings,
+    build=EigenGCN,
+    training={"lr": 0.001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 30},
+    prepare=prepare,
+)

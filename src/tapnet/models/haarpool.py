@@ -1,0 +1,97 @@
+"""HaarPool (Wang, Li, Ma, Montúfar, Zhuang, Fan: Haar Graph Pooling, ICML 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.dataset import GraphDataset
+from tapnet.data.dense import DenseBatch
+from tapnet.errors import SettingError
+from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.spec import ModelSpec
+from tapnet.nn.conv import GraphConv
+from tapnet.nn.dropout import check_dropout, dropout
+from tapnet.nn.select import check_ratio
+from tapnet.nn.spectral import HaarPool, prepare_chain
+
+
+@dataclass(frozen=True)
+class HaarPoolSettings:
+    """Its authors' program for PROTEINS (haarpool_proteins.py)."""
+
+    hidden_channels: int = 128
+    layers: int = 2  # graph convolutions before each pooling
+    poolings: int = 3  # the last one leaves one node
+    ratio: float = 0.5  # of the poolings before
+    dense_channels: tuple[int, int] = (128, 64)
+    dropout: float = 0.5  # between the dense layers
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ratio", check_ratio(self.ratio))
+        object.__setattr__(self, "dense_channels", tuple(self.dense_channels))
+        check_dropout(self.dropout)
+        if len(self.dense_channels) != 2:
+            raise SettingError(f"dense_channels are those of two layers, not {self.dense_channels}")
+        if min(self.hidden_channels, self.layers, self.poolings, *self.dense_channels) < 1:
+            raise SettingError("HaarPool has at least one layer, pooling and channel")
+
+    @property
+    def ratios(self) -> tuple[float | int, ...]:
+        return (*(self.ratio for _ in range(self.poolings - 1)), 1)
+
+
+def haarpool_on(dataset_name: str) -> dict[str, Any]:
+    """Its authors' program for MUTAG (haarpool_mutag.py) has one convolution and one pooling, to one node at once."""
+    mutag = {"hidden_channels": 60, "layers": 1, "poolings": 1, "dense_channels": (180, 60)}
+    return mutag if dataset_name == "MUTAG" else {}
+
+
+class HaarPoolNet(GraphClassifier):
+    """h ← ReLU(D̂⁻½ÂD̂⁻½ h W + b) some times, then HaarPooling, down to one node; its row is classified."""
+
+    def __init__(self, shape: DataShape, settings: HaarPoolSettings) -> None:
+        super().__init__()
+        s, d = settings, settings.hidden_channels
+        self.settings = s
+        widths = [shape.in_channels, *(d for _ in range(s.poolings * s.layers - 1))]
+        self.convs = nn.ModuleList(GraphConv(width, d, "symmetric", negative_slope=0.0) for width in widths)
+        self.pools = nn.ModuleList(HaarPool(d, s.ratios, level) for level in range(s.poolings))
+        self.first, self.second = nn.Linear(d, s.dense_channels[0]), nn.Linear(*s.dense_channels)
+        self.out = nn.Linear(s.dense_channels[1], shape.num_classes)
+
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        graphs: GraphBatch | DenseBatch = batch
+        h = batch.x
+        for i, conv in enumerate(self.convs):
+            h = conv(h, graphs)
+            if (i + 1) % self.settings.layers == 0:
+                pool = self.pools[i // self.settings.layers]
+                assert isinstance(pool, HaarPool)
+                h, graphs, *_ = pool.coarsen(h, graphs)
+        g = graphs.readout(h)[:, : h.size(1)]  # the one node's row; zeros for a graph without nodes
+        g = dropout(torch.relu(self.first(g)), self.settings.dropout, self.training)
+        return Outputs(self.out(torch.relu(self.second(g))))
+
+
+def prepare(dataset: GraphDataset, settings: HaarPoolSettings) -> GraphDataset:
+    return prepare_chain(dataset, settings.ratios, "haar")
+
+
+SPEC = ModelSpec(
+    name="haarpool",
+    system="HaarPool",
+    paper="Wang, Li, Ma, Montúfar, Zhuang, Fan: Haar Graph Pooling, ICML",
+    year=2020,
+    about="spectral clusters by pivoted QR, edges of coarser graphs weighted, no weights shared between convolutions; "
+    "its authors choose sizes and learning rate by data set and stop early, here MUTAG alone has its own sizes",
+    settings=HaarPoolSettings,
+    build=HaarPoolNet,
+    on_dataset=haarpool_on,
+    training={"lr": 0.001, "weight_decay": 0.0005, "amsgrad": False, "batch_size": 50},
+    prepare=prepare,
+)
