@@ -153,7 +153,7 @@ def test_wrong_settings_are_refused(chosen, reason):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(SettingError, match="model is one of tapnet"):
+    with pytest.raises(SettingError, match="model is one of wl, pscn, dgcnn"):
         find_model("resnet")
     with pytest.raises(SettingError, match="has no setting 'depth'"):
         find_model("tapnet").make_settings("PTC", {"depth": 3})

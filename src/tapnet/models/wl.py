@@ -110,7 +110,7 @@ def kernel(counts: list[Any], height: int) -> Array:
 
 
 def _as_grakel_takes_them(dataset: GraphDataset) -> list[Graph]:
-    """A node without neighbours has an empty dictionary of them, for GraKeL would else lose it."""
+    """Every node is among the keys: an isolated one with no neighbours."""
     labels, neighbors = dataset.x.tolist(), dataset.neighbor.tolist()
     first_node, first_edge = dataset.node_ptr.tolist(), dataset.edge_ptr.tolist()
     graphs = []
