@@ -336,6 +336,8 @@ def test_the_chain_of_other_settings_is_not_taken(mutag):
     other = pool.coarsen(h, ready)
     assert torch.equal(other.x, expected.x)
     assert other.batch.nodes_per_graph.tolist() == kept_nodes(0.5, mutag.nodes_per_graph[:2]).tolist()
+    all_nodes = HaarPool(3, (1.0,)).coarsen(h, prepare_chain(mutag, (1,), "haar").batch([0, 1]))  # not one node
+    assert all_nodes.batch.nodes_per_graph.tolist() == mutag.nodes_per_graph[:2].tolist()
 
 
 def test_both_kinds_side_by_side_and_on_a_device(mutag):

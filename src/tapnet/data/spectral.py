@@ -36,6 +36,9 @@ class Chain:
     ratios: tuple[float | int, ...]  # of the graph as it comes into each pooling layer
     vectors: int = 1  # H: the vectors that EigenPooling takes of each cluster
 
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other)  # the ratio 1 is one node, 1.0 is all of them
+
 
 # ---- the chain ----
 
