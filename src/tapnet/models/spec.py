@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from torch import Tensor
 
@@ -32,8 +32,34 @@ class ModelSpec:
     def make_settings(self, dataset: str, chosen: Mapping[str, Any]) -> Any:
         """The paper's settings on a data set, but for what was chosen."""
         known = {f.name for f in fields(self.settings)}
-        for name in chosen:
+        hints = get_type_hints(self.settings)
+        for name, value in chosen.items():
             if name not in known:
                 has = ", ".join(sorted(known))
                 raise SettingError(f"the model {self.name} has no setting {name!r}; it has {has}")
+            if not fits(value, hints[name]):
+                raise SettingError(f"{name} is {in_words(hints[name])}, not {value!r}")
         return self.settings(**{**self.on_dataset(dataset), **chosen})
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value, as JSON or a command line gives it, is of a setting's type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
+    if origin is Literal:
+        return isinstance(value, str)  # which words there are, the settings say themselves
+    if args:  # a union
+        return any(fits(value, one) for one in args)
+    if hint in (int, float):
+        return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def in_words(hint: Any) -> str:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return "a list such as [0.8, 0.6]" if args[0] is float else "a list such as [32, 32]"
+    if args and origin is not Literal:
+        return " or ".join("null" if one is type(None) else in_words(one) for one in args)
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(hint, "a word")
