@@ -65,15 +65,14 @@ def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | Non
     """A row a fold, then one line with everything that an accuracy must be read with."""
     console = Console(highlight=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("fold", "accuracy", "epoch", "last epoch", "seconds"):
+    for title in ("fold", "accuracy", *(("epoch", "last epoch") if summary.has_epochs else ()), "seconds"):
         table.add_column(title, justify="right")
     for r in summary.results:
-        last = r.curves["test_accuracy"][-1]
+        by_epoch = (str(r.reading.epoch), f"{r.curves['test_accuracy'][-1]:.1f}")
         table.add_row(
             str(r.trial.fold),
             f"{r.reading.accuracy:.1f}",
-            str(r.reading.epoch),
-            f"{last:.1f}",
+            *(by_epoch if summary.has_epochs else ()),
             f"{r.seconds:.1f}",
             *(["[red]diverged[/]"] if r.diverged else []),
         )
