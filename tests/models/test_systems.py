@@ -228,3 +228,56 @@ def test_what_was_prepared_belongs_to_those_graphs_alone(few):
     assert data.prepared
     assert not data.subset([3]).prepared
     assert not data.with_features("degrees").prepared
+
+
+# ---- steps and batches at the edge ----
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_step_of_one_small_graph_is_no_trouble(name):
+    spec = find_model(name)
+    shape = DataShape(7, 2, True, 1.0, (1,) * 11)
+    changes = {"k": 10} if name == "dgcnn" else {}
+    model = spec.build(shape, spec.make_settings("MUTAG", changes)).train()
+    logits, auxiliary = model.outputs(
+        GraphBatch.from_edge_index(torch.tensor([3]), torch.zeros(2, 0, dtype=torch.long))
+    )
+    loss = logits.sum() if auxiliary is None else logits.sum() + auxiliary
+    loss.backward()
+    assert torch.isfinite(loss)
+
+
+@pytest.mark.parametrize("pool", ["tap", "topk", "sort", "diff", "sag", "none"])
+def test_a_batch_with_a_graph_of_no_nodes_has_finite_losses(pool):
+    spec = find_model("tapnet")
+    model = spec.build(MUTAG, spec.make_settings("MUTAG", {"pool": pool})).train()
+    batch = GraphBatch.from_edge_index(
+        torch.tensor([0, 1, 2]), torch.zeros(2, 0, dtype=torch.long), torch.tensor([0, 0, 2])
+    )
+    logits, auxiliary = model.outputs(batch)
+    assert logits.shape == (3, 2)
+    assert torch.isfinite(logits).all()
+    assert auxiliary is None or torch.isfinite(auxiliary)
+
+
+@pytest.mark.parametrize("ratios", [[], [0.8, 2], [3]])
+def test_diff_takes_whatever_ratios_there_can_be(ratios, few):
+    model, data = built("tapnet", {"pool": "diff", "ratios": ratios}, few)
+    assert len(model.parts(torch.arange(20), data.nodes_per_graph)) == 1
+    assert torch.isfinite(model.eval()(data.batch(range(20)))).all()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_parameter_is_used(name, few):
+    model, data = built(name, {}, few)
+    train_epoch(model, torch.optim.SGD(model.parameters(), lr=0.0), data, [torch.arange(20)])
+    assert [n for n, p in model.named_parameters() if p.grad is None] == []
+
+
+def test_whole_numbers_and_floats_are_one_setting_and_words_are_checked():
+    gin = find_model("gin")
+    assert repr(gin.make_settings("MUTAG", {"dropout": 0})) == repr(gin.make_settings("MUTAG", {"dropout": 0.0}))
+    with pytest.raises(SettingError, match="activation is one of relu, elu, not 'tanh'"):
+        find_model("gunet").make_settings("MUTAG", {"activation": "tanh"})
+    with pytest.raises(SettingError, match="link_weight is a number, not nan"):
+        find_model("diffpool").make_settings("MUTAG", {"link_weight": float("nan")})

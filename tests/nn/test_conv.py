@@ -125,8 +125,10 @@ def test_dropout_bits_are_independent_of_their_neighbours_and_of_other_masks(wid
 def test_a_mask_draws_the_same_again_on_any_path(monkeypatch):
     mask, h = Mask.draw(0.3), torch.randn(40, 7)
     assert torch.equal(mask.on(h), mask.on(h))
+    assert torch.equal(mask.on(h.T.contiguous().T), mask.on(h))
     monkeypatch.setattr("tapnet.nn.dropout.compiled", lambda _: False)
     assert torch.equal(mask.on(h), mask.on(h))
+    assert torch.equal(mask.on(h.T.contiguous().T), mask.on(h))
     assert 0.5 < (mask.on(torch.ones(9, 99)) > 0).float().mean() < 0.9
 
 

@@ -81,6 +81,13 @@ def test_gradients_reach_what_ranks(make):
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in pool.parameters())
 
 
+@pytest.mark.parametrize("make", [TopKPool, SAGPool, SortPool])
+def test_rows_that_are_not_there_are_refused(make):
+    x, edge_index, batch = some_graphs()
+    with pytest.raises(ValueError, match="the graphs have 16 nodes"):
+        make(CHANNELS, 0.5).double().coarsen(x[:4], GraphBatch.from_edge_index(x, edge_index, batch))
+
+
 def test_diff_pool_is_the_papers_formulas_and_pygs():
     x, edge_index, batch = some_graphs()
     sizes, k = (5, 8, 3), 4

@@ -254,6 +254,32 @@ def test_rows_that_are_not_there_are_refused():
             use(torch.randn(4, CHANNELS))
 
 
+def test_edges_that_cannot_be_are_refused_however_the_batch_is_ordered():
+    x, pool = torch.randn(3, CHANNELS), TAPooling(CHANNELS)
+    for batch in (torch.tensor([0, 0, 1]), torch.tensor([1, 0, 0])):
+        for wrong in (torch.tensor([[-1], [0]]), torch.tensor([[0], [3]])):
+            with pytest.raises(IndexError, match="edge_index names node"):
+                pool(x, wrong, None, batch)
+            with pytest.raises(IndexError, match="edge_index names node"):
+                pool.votes(x, wrong, batch)
+    for shape in ((3, 4), (1, 4), (0,)):
+        with pytest.raises(ValueError, match=r"edge_index is \[2, E\], not"):
+            pool.votes(x, torch.zeros(shape, dtype=torch.long))
+
+
+def test_half_precision_rows_are_read_out_forward_and_back():
+    h = torch.randn(5, 4).bfloat16().requires_grad_()
+    batch = GraphBatch.from_edge_index(h, torch.tensor([[0], [1]]), torch.tensor([0, 0, 0, 1, 1]))
+    batch.readout(h).sum().backward()
+    assert torch.isfinite(h.grad).all()
+
+
+def test_the_link_loss_takes_features_of_another_precision():
+    pool, x = TAPooling(CHANNELS), torch.randn(3, CHANNELS, dtype=torch.float64)
+    batch = GraphBatch.from_edge_index(x, torch.tensor([[0, 1], [1, 0]]))
+    assert pool.link_loss(x, batch).dtype == torch.float64
+
+
 def test_the_number_kept_is_exact():
     sizes = torch.arange(1, 4000)
     for ratio in (0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 0.123456789):

@@ -168,9 +168,11 @@ class GraphBatch:
         device, num_nodes = x.device, x.size(0)
         if batch is not None and batch.shape != (num_nodes,):
             raise ValueError(f"x has {num_nodes} rows, so batch is [{num_nodes}]: not {list(batch.shape)}")
+        if edge_index.dim() != 2 or edge_index.size(0) != 2:
+            raise ValueError(f"edge_index is [2, E], not {list(edge_index.shape)}")
         edge_index = edge_index.long()
         if batch is not None and (order := sorting(batch)) is not None:
-            _check_numbers(*edge_index.aminmax(), num_nodes) if edge_index.numel() else None
+            check_edges(edge_index, num_nodes)
             return cls.from_edge_index(x[order], torch.argsort(order)[edge_index], batch[order])
         ptr = torch.tensor([0, num_nodes], device=device) if batch is None else offsets(torch.bincount(batch))
         (edge_ptr, neighbor), transposed = compressed(edge_index, num_nodes)
@@ -217,7 +219,7 @@ def compressed(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compress
 
 def compressed_by_torch(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, Compressed]:
     """The same on any device, always with Aᵀ."""
-    _check_numbers(*edge_index.aminmax(), num_nodes) if edge_index.numel() else None
+    check_edges(edge_index, num_nodes)
     rows, columns = edge_index[:, edge_index[0] != edge_index[1]]
 
     def ordered(key: Tensor) -> Compressed:
@@ -243,6 +245,14 @@ def _compressed_on_cpu(edge_index: Tensor, num_nodes: int) -> tuple[Compressed, 
 
 def _tensors(matrix: tuple[kernels.Array, kernels.Array]) -> Compressed:
     return torch.from_numpy(matrix[0]), torch.from_numpy(matrix[1])
+
+
+def check_edges(edge_index: Tensor, num_nodes: int) -> None:
+    """[2, E] numbers of nodes that are there."""
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"edge_index is [2, E], not {list(edge_index.shape)}")
+    if edge_index.numel():
+        _check_numbers(*edge_index.aminmax(), num_nodes)
 
 
 def _check_numbers(low: Tensor | int, high: Tensor | int, num_nodes: int) -> None:

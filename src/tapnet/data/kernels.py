@@ -31,7 +31,7 @@ def compiled(h: Tensor) -> bool:
 
 def array(t: Tensor) -> Array:
     """The tensor's memory as a NumPy array."""
-    result: Array = t.detach().contiguous().numpy()
+    result: Array = (t.detach() if t.requires_grad else t).contiguous().numpy()
     return result
 
 

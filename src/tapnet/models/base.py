@@ -66,7 +66,8 @@ class GraphClassifier(nn.Module, ABC):
     def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.
 
-        Gradients are summed over the groups, so the step is the same (but for batch norms, which see a group).
+        Gradients are summed over the groups, so the step is the same, but for what is taken over a group: batch norms,
+        and auxiliary losses that are means over nodes.
         """
         return (graphs,)
 

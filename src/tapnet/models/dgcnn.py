@@ -74,8 +74,8 @@ SPEC = ModelSpec(
     system="DGCNN",
     paper="Zhang, Cui, Neumann, Chen: An End-to-End Deep Learning Architecture for Graph Classification, AAAI",
     year=2018,
-    about="PyG's SortAggregation after four tanh convolutions; k from the sizes of all graphs; its authors choose the "
-    "learning rate by data set, here it is the same on all",
+    about="PyG's SortAggregation (ties are not broken by earlier channels) after four tanh convolutions with biases; k "
+    "from the sizes of all graphs; its authors choose the learning rate by data set, here it is the same on all",
     settings=DGCNNSettings,
     build=DGCNN,
     training={"lr": 0.0001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 50},

@@ -15,6 +15,7 @@ from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.diff import diff_pool
+from tapnet.nn.norm import BatchNorm
 from tapnet.nn.onehot import Affine
 
 
@@ -70,14 +71,14 @@ class DiffPoolNet(GraphClassifier):
 
 
 class GraphSAGE(nn.Module):
-    """h ← norm(ReLU(h W₁ + mean of the neighbours' h W₂ + b)), rows of length 1; all layers' outputs side by side."""
+    """h ← norm(ReLU(g / ‖g‖)) with g = h W₁ + mean of the neighbours' h W₂ + b; all layers' outputs side by side."""
 
     def __init__(self, in_channels: int, channels: int, layers: int) -> None:
         super().__init__()
         widths = [in_channels, *(channels for _ in range(layers - 1))]
         self.own = nn.ModuleList(Affine(width, channels) for width in widths)
-        self.others = nn.ModuleList(Affine(width, channels) for width in widths)
-        self.norms = nn.ModuleList(nn.BatchNorm1d(channels) for _ in widths)
+        self.others = nn.ModuleList(Affine(width, channels, bias=False) for width in widths)
+        self.norms = nn.ModuleList(BatchNorm(channels) for _ in widths)
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
         """[N] categories or [N, in] floats → [N, layers · channels]"""
@@ -85,7 +86,7 @@ class GraphSAGE(nn.Module):
         for own, others, norm in zip(self.own, self.others, self.norms, strict=True):
             assert isinstance(own, Affine)
             assert isinstance(others, Affine)
-            h = own(x) + batch.propagate(others.product(x), "mean")
+            h = own(x) + batch.propagate(others(x), "mean")
             x = norm(torch.relu(nn.functional.normalize(h, dim=1)))
             levels.append(x)
         return torch.cat(levels, dim=1)
@@ -97,8 +98,9 @@ SPEC = ModelSpec(
     paper="Ying, You, Morris, Ren, Hamilton, Leskovec: Hierarchical Graph Representation Learning with "
     "Differentiable Pooling, NeurIPS",
     year=2018,
-    about="its losses without an n×n matrix, ‖A - SSᵀ‖ divided by n²; a node's mean includes itself; large graphs go "
-    "in smaller steps whose gradients are summed",
+    about="its losses without an n×n matrix, ‖A - SSᵀ‖ divided by n²; a node's mean includes itself; three layers "
+    "before each pooling, all with batch norm, and no clipped gradients; large graphs go in smaller steps whose "
+    "gradients are summed",
     settings=DiffPoolSettings,
     build=DiffPoolNet,
     training={"lr": 0.001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 20},

@@ -88,7 +88,7 @@ SPEC = ModelSpec(
     paper="Gao, Ji: Graph U-Nets, ICML",
     year=2019,
     about="top-k down, unpooling up with added skips, max, mean and sum of each level going up; edges are not "
-    "augmented by the graph's second power",
+    "augmented by the graph's second power, and a node counts once, not twice, among its neighbours",
     settings=GUNetSettings,
     build=GUNet,
     on_dataset=gunet_on,

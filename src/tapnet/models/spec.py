@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -39,7 +40,8 @@ class ModelSpec:
                 raise SettingError(f"the model {self.name} has no setting {name!r}; it has {has}")
             if not fits(value, hints[name]):
                 raise SettingError(f"{name} is {in_words(hints[name])}, not {value!r}")
-        return self.settings(**{**self.on_dataset(dataset), **chosen})
+        exact = {name: float(value) if hints[name] is float else value for name, value in chosen.items()}
+        return self.settings(**{**self.on_dataset(dataset), **exact})  # 0 and 0.0 are one setting
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -48,11 +50,16 @@ def fits(value: Any, hint: Any) -> bool:
     if origin is tuple:
         return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
     if origin is Literal:
-        return isinstance(value, str)  # which words there are, the settings say themselves
+        return value in args
     if args:  # a union
         return any(fits(value, one) for one in args)
     if hint in (int, float):
-        return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+        return (
+            isinstance(value, int if hint is int else int | float)
+            and abs(value) < math.inf
+            and value is not True
+            and value is not False
+        )
     return isinstance(value, hint)
 
 
@@ -62,4 +69,6 @@ def in_words(hint: Any) -> str:
         return "a list such as [0.8, 0.6]" if args[0] is float else "a list such as [32, 32]"
     if args and origin is not Literal:
         return " or ".join("null" if one is type(None) else in_words(one) for one in args)
+    if origin is Literal:
+        return "one of " + ", ".join(args)
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(hint, "a word")

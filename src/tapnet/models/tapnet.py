@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, zip_longest
-from operator import mul
 from typing import Any, Literal, get_args
 
 import torch
@@ -149,7 +148,7 @@ class TAPNet(GraphClassifier):
     def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         if self.settings.pool != "diff":
             return (graphs,)
-        clusters = max(pool.clusters for pool in self.pools if isinstance(pool, DiffPool))
+        clusters = max((pool.clusters for pool in self.pools if isinstance(pool, DiffPool)), default=1)
         return parts_within(graphs, sizes, lambda n: n * clusters)
 
 
@@ -161,10 +160,10 @@ def make_pools(s: TAPNetSettings, mean_nodes: float | None = None) -> nn.ModuleL
     if s.pool == "diff":
         if mean_nodes is None:
             raise SettingError("pool 'diff' has a fixed number of clusters: it needs mean_nodes, that of the data")
-        if any(isinstance(ratio, int) for ratio in s.ratios):
-            clusters = list(map(int, s.ratios))
-        else:
-            clusters = [max(1, math.ceil(n)) for n in accumulate(s.ratios, mul, initial=mean_nodes)][1:]
+        steps = accumulate(
+            s.ratios, lambda n, ratio: ratio if isinstance(ratio, int) else n * ratio, initial=mean_nodes
+        )
+        clusters = [max(1, math.ceil(n)) for n in steps][1:]
         return nn.ModuleList(DiffPool(d, k, s.norm, s.dropout) for k in clusters)
     if s.pool == "tap":
         return nn.ModuleList(

@@ -34,8 +34,8 @@ def diff_pool(s: Tensor, h: Tensor, batch: GraphBatch | DenseBatch) -> Clusters:
     adjacency = transposed @ graphs.padded(graphs.neighbor_sums(s))
     squared = graphs.squared_norm - 2 * adjacency.diagonal(dim1=1, dim2=2).sum(1)
     squared = squared + (transposed @ rows).square().sum(dim=(1, 2))
-    link = (squared.clamp(min=1e-12).sqrt() / graphs.nodes_per_graph.square()).mean()
-    entropy = -(s * (s + 1e-15).log()).sum(dim=1).mean()
+    link = (squared.clamp(min=1e-12).sqrt() / graphs.nodes_per_graph.clamp(min=1).square()).mean()
+    entropy = -(s * (s + 1e-15).log()).sum() / max(len(s), 1)
     return Clusters((transposed @ graphs.padded(h)).flatten(0, 1), DenseBatch(adjacency), link, entropy)
 
 

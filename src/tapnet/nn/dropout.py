@@ -32,7 +32,8 @@ class Mask:
         """h / (1-p) with probability 1-p, else 0. Without a gradient."""
         if not compiled(h):
             generator = torch.Generator(h.device).manual_seed(self.seed)
-            return h * torch.empty_like(h).bernoulli_(1 - self.p, generator=generator).div_(1 - self.p)
+            kept = torch.empty(h.shape, dtype=h.dtype, device=h.device)  # in the same order however h is laid out
+            return h * kept.bernoulli_(1 - self.p, generator=generator).div_(1 - self.p)
         limit = min(max(1, round((1 - self.p) * 2**32)), 2**32 - 1)
         out = np.empty(h.shape, array(h).dtype)
         drop(array(h).ravel(), self.seed, limit, 2**32 / limit, out.ravel())

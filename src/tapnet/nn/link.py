@@ -62,7 +62,8 @@ def link_loss(
     if similarity == "concat" and weight is None:
         raise SettingError("the similarity 'concat' needs its weight, [2d]")
     with full_precision(x):
-        return _link_loss(widened(x), batch, None if weight is None else widened(weight), similarity, reading)
+        h = widened(x)
+        return _link_loss(h, batch, None if weight is None else weight.to(h.dtype), similarity, reading)
 
 
 def _link_loss(

@@ -11,18 +11,22 @@ from torch import Tensor, nn
 class Affine(nn.Module):
     """xW + b for [N, in] floats or [N] integer categories; initialised as torch's Linear."""
 
-    def __init__(self, in_channels: int, out_channels: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, bias: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         bound = 1 / math.sqrt(max(in_channels, 1))
         with torch.no_grad():
-            self.weight.uniform_(-bound, bound)
-            self.bias.uniform_(-bound, bound)
+            for parameter in self.parameters():
+                parameter.uniform_(-bound, bound)
 
     def product(self, x: Tensor) -> Tensor:
         """xW"""
         return x @ self.weight if x.is_floating_point() else nn.functional.embedding(x, self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.product(x) + self.bias
+        return self.shifted(self.product(x))
+
+    def shifted(self, h: Tensor) -> Tensor:
+        """h + b"""
+        return h if self.bias is None else h + self.bias

@@ -34,6 +34,7 @@ class SelectingPool(nn.Module, ABC):
     def coarsen(self, h: Tensor, batch: GraphBatch | DenseBatch) -> Pooled:
         """The same as TAPooling's. Dense graphs have no nodes to choose from: this is for those of the data."""
         assert isinstance(batch, GraphBatch)
+        batch.check_rows(h)
         seen = Mask.draw(self.dropout).applied(h) if self.training and self.dropout > 0 else h
         score = self.score(seen, batch)
         perm, ptr = best_nodes(score, self.ratio, batch)

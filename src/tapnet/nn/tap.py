@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet.data.batch import GraphBatch, sorting
+from tapnet.data.batch import GraphBatch, check_edges, sorting
 from tapnet.data.kernels import array, compiled, gate_back, keep_edges
 from tapnet.data.step import step
 from tapnet.errors import SettingError
@@ -109,6 +109,7 @@ class TAPooling(nn.Module):
         order = None if batch is None else sorting(batch)
         if batch is None or order is None:
             return self.votes_of(x, GraphBatch.from_edge_index(x, edge_index, batch))
+        check_edges(edge_index, x.size(0))
         place = torch.argsort(order)
         votes = self.votes(x[order], place[edge_index], batch[order])
         return Votes(*(part[place] for part in votes))
@@ -118,6 +119,7 @@ class TAPooling(nn.Module):
         """The kept nodes, and the scores of all."""
         order = sorting(batch)
         if order is not None:
+            check_edges(edge_index, x.size(0))
             place = torch.argsort(order)
             perm, score = self._select(x[order], place[edge_index], batch[order])
             return order[perm].sort().values, score[place]
