@@ -23,3 +23,11 @@ def test_every_folder_on_the_map_is_there():
     root = Path(__file__).parent.parent
     for folder in re.findall(r"^\| `([^`]+)` \|", README.split("## Map")[1], re.MULTILINE):
         assert (root / folder).exists(), folder
+
+
+def test_every_link_leads_somewhere():
+    root = Path(__file__).parent.parent
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", README)
+    assert links
+    for link in links:
+        assert (root / link).exists(), link

@@ -19,6 +19,9 @@ READINGS = {
 }
 
 
+COMMON_EPOCH = "best test epoch of the folds' mean"  # one epoch for all folds, as GIN's authors report
+
+
 def changed_settings(trial: Trial) -> dict[str, Any]:
     """The settings of the model that are not its paper's on that data set."""
     usual = asdict(find_model(trial.model).make_settings(trial.dataset, {}))
@@ -68,6 +71,8 @@ class Summary:
         every = [readings(r.curves) for r in self.results]
         columns = {READINGS[name]: [fold[name].accuracy for fold in every] for name in every[0]}
         del columns[PROTOCOLS[trial.protocol]]
+        tests = np.array([r.curves["test_accuracy"] for r in self.results])
+        columns[COMMON_EPOCH] = tests[:, tests.mean(axis=0).argmax()].tolist()
         return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
 
     def to_dict(self) -> dict[str, Any]:
