@@ -128,16 +128,22 @@ def test_train_takes_every_setting(tmp_path):
         ("--seed -1", 2, "seed is a whole number"),
         ("--device tpu", 2, "--device is auto, cpu or cuda"),
         ("--aux 1 --pool none", 2, "aux uses the similarities"),
-        ("--aux inf", 2, "aux is at least 0 and finite"),
+        ("--aux inf", 2, "aux is a finite number, not inf"),
         ("--connectivity nan", 2, "connectivity is a finite number"),
         ("--batch-size 1000000000000000000000", 2, "batch"),
         ("--model gin --pool topk", 2, "the model gin has no setting 'pool'"),
         ("--model gin --set layers=1", 2, "at least two layers"),
         ("--model gin --set hidden_channels=abc", 2, "hidden_channels is a whole number, not 'abc'"),
-        ("--model gin --set dropout=true", 2, "dropout is a number, not True"),
+        ("--model gin --set dropout=true", 2, "dropout is a finite number, not True"),
         ("--set ratios=5", 2, "ratios is a list such as [0.8, 0.6], not 5"),
         ("--model dgcnn --set k=3.5", 2, "k is a whole number or null, not 3.5"),
         ("--model dgcnn --set k=3", 2, "k is at least 10"),
+        ("--model wl --lr 0.1", 2, "the model wl is not trained in steps: it has no lr"),
+        ("--pool topk --connectivity 0.2", 2, "connectivity is a setting of pool 'tap'"),
+        ("--model GINN", 2, "did you mean gin?"),
+        ("--model gin --set halve_lr_every=-1", 2, "halve_lr_every is at least 0"),
+        ("--set lr=fast", 2, "lr is a finite number, not 'fast'"),
+        ("--lr inf", 2, "lr is a finite number, not inf"),
         ("--set layers", 2, "--set takes NAME=VALUE"),
         ("--set depht=3", 2, "the model tapnet has no setting 'depht'; it has activation, "),
         ("--out /proc/nowhere", 1, "cannot be written"),
@@ -157,7 +163,8 @@ def test_a_wrong_value_is_one_line_and_exit_code_two(words, code, message, monke
 
 
 @pytest.mark.parametrize(
-    "words", ["--model gin --set hidden_channels=8 --set readout=mean", "--pool topk --set ratios=[0.5]"]
+    "words",
+    ["--model gin --set hidden_channels=8 --set readout=mean --set halve_lr_every=3", "--pool topk --set ratios=[0.5]"],
 )
 def test_other_systems_and_any_setting_are_trained_by_name(words, tmp_path):
     result = tapnet("train", "MUTAG", *QUICK, *words.split(), "--json", "--out", tmp_path)
@@ -165,7 +172,7 @@ def test_other_systems_and_any_setting_are_trained_by_name(words, tmp_path):
     values = json.loads(result.stdout)
     if values["model"] == "gin":
         assert (values["settings"]["hidden_channels"], values["settings"]["readout"]) == (8, "mean")
-        assert (values["training"]["lr"], values["training"]["batch_size"]) == (0.01, 32)
+        assert [values["training"][k] for k in ("lr", "batch_size", "halve_lr_every")] == [0.01, 32, 3]
     else:
         assert (values["settings"]["ratios"], values["pool"]) == ([0.5], "topk")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -145,7 +145,7 @@ def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool)
 @app.command()
 def train(
     dataset: Annotated[str, typer.Argument(help="A data set's name, or the path of one.")] = "MUTAG",
-    model: Annotated[str, typer.Option(help="The model.")] = "tapnet",
+    model: Annotated[str, typer.Option(help="The system; `tapnet models` lists them.")] = "tapnet",
     pool: Annotated[
         str | None,
         typer.Option(
@@ -174,7 +174,9 @@ def train(
     ] = None,
     other_settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any setting of the model; `tapnet models NAME` lists them."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any setting or training option; `tapnet models NAME` lists them."
+        ),
     ] = None,
     features: Annotated[str | None, typer.Option(help="Node features: labels, degrees or attributes.")] = None,
     protocol: Annotated[
@@ -213,17 +215,23 @@ def train(
     _check_counts(jobs=jobs, checkpoint_every=checkpoint_every)
     from tapnet.data.load import check_features, load_dataset
     from tapnet.models.registry import find_model
+    from tapnet.models.spec import check_types
     from tapnet.training import protocol as protocols
     from tapnet.training.executors import DataReference
     from tapnet.training.trial import TrainingSettings, Trial
 
     spec = find_model(model)
     wanted = check_features(features)
-    given = {k: v for k, v in chosen.items() if v is not None} | _named_settings(other_settings or [])
-    spec.make_settings(dataset, given)
+    named = _named_settings(other_settings or [])
+    of_training = {f.name for f in fields(TrainingSettings)} - {"epochs"}
     steps = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
-    epochs = epochs if spec.fit is None else 1
-    training = TrainingSettings(epochs, **{**spec.training, **{k: v for k, v in steps.items() if v is not None}})
+    steps = {k: v for k, v in steps.items() if v is not None} | {k: v for k, v in named.items() if k in of_training}
+    given = {k: v for k, v in {**chosen, **named}.items() if v is not None and k not in of_training}
+    spec.make_settings(dataset, given)
+    check_types(TrainingSettings, steps)
+    if spec.fit is not None and steps:
+        raise SettingError(f"the model {model} is not trained in steps: it has no {', '.join(steps)}")
+    training = TrainingSettings(**{**spec.training, **steps, "epochs": epochs if spec.fit is None else 1})
     rules = protocols.check(protocol, folds)
     chosen_folds = _fold_numbers(only_folds, folds)
     data = load_dataset(dataset, data_dir, features=wanted)
@@ -332,7 +340,15 @@ def models(
     from tapnet.models.registry import MODELS, describe, find_model
     from tapnet.terminal import print_models
 
+    def _usual_training(name: str) -> dict[str, Any]:
+        from tapnet.training.trial import TrainingSettings
+
+        spec = find_model(name)
+        return {} if spec.fit is not None else asdict(TrainingSettings(**spec.training))
+
     rows = [describe(find_model(name)) for name in names or MODELS]
+    for row in rows:
+        row["training"] = _usual_training(row["name"])
     if as_json:
         print(json.dumps({"models": rows}, indent=2))
     else:
@@ -374,7 +390,9 @@ def _run_name(trial: Trial) -> str:
     from tapnet.training.trial import digest
 
     same = {key: value for key, value in asdict(trial).items() if key != "fold"}
-    return f"{trial.dataset}-{trial.model}-{trial.protocol}-{digest(same)[:8]}"
+    pool = getattr(trial.settings, "pool", "tap")
+    layer = "" if pool == "tap" else f"-{pool}"
+    return f"{trial.dataset}-{trial.model}{layer}-{trial.protocol}-{digest(same)[:8]}"
 
 
 def _check_counts(**counts: int | None) -> None:

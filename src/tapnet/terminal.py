@@ -80,15 +80,16 @@ def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | Non
     trial = summary.results[0].trial
     settings = ", ".join(f"{key} {value}" for key, value in changed.items())
     name = f"{trial.model} with {settings}" if settings else trial.model
-    by = "" if trial.protocol == "paper" else " by the protocol paper"
     console.print(
         f"\n[bold]{escape(trial.dataset)}, {name}: {summary.mean:.1f} ± {summary.std:.1f} %[/] "
-        f"({summary.rules})" + (f"; the paper prints {paper}{by}" if paper else "")
+        f"({summary.rules})"
+        + (f"; the paper prints {paper}, over 10 folds, by a protocol it does not name" if paper else "")
     )
     for words, (mean, std) in summary.beside.items():
         note = ", which no one can know beforehand" if words.startswith("best test") else ""
         console.print(f"[dim]Beside it, from the same runs: {mean:.1f} ± {std:.1f} % ({words}{note})[/]")
-    console.print(f"[dim]Settings, results and models: {escape(folder)}[/]")
+    what = "Settings, results and models" if summary.has_epochs else "Settings and results"
+    console.print(f"[dim]{what}: {escape(folder)}[/]")
 
 
 def print_datasets(rows: list[dict[str, Any]]) -> None:
@@ -155,10 +156,12 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
             f"[bold]{row['name']}[/]  {row['system']}" + (f", {count:,} parameters on MUTAG" if count else "")
         )
         console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
-        console.print(escape(row["about"]), soft_wrap=True)
-        for title, values in (("settings", row["settings"]), ("training", row["training"])):
+        console.print(escape(row["about"]))
+        for title, values in (("settings, on MUTAG", row["settings"]), ("training", row["training"])):
+            console.print(f"[dim]{title}[/]" if values else "")
             for name, value in values.items():
-                console.print(f"  [dim]{title}[/]  {name} = {escape(str(value))}", soft_wrap=True)
+                shown = list(value) if isinstance(value, tuple) else value
+                console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
 
 
 def print_bench(cases: Sequence[Case], threads: int) -> None:

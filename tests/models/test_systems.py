@@ -279,5 +279,5 @@ def test_whole_numbers_and_floats_are_one_setting_and_words_are_checked():
     assert repr(gin.make_settings("MUTAG", {"dropout": 0})) == repr(gin.make_settings("MUTAG", {"dropout": 0.0}))
     with pytest.raises(SettingError, match="activation is one of relu, elu, not 'tanh'"):
         find_model("gunet").make_settings("MUTAG", {"activation": "tanh"})
-    with pytest.raises(SettingError, match="link_weight is a number, not nan"):
+    with pytest.raises(SettingError, match="link_weight is a finite number, not nan"):
         find_model("diffpool").make_settings("MUTAG", {"link_weight": float("nan")})

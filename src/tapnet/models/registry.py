@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import Any
 
 from tapnet.errors import SettingError
@@ -30,7 +31,9 @@ MUTAG = DataShape(7, 2, True, 17.930851, (10, 12, 13, 15, 16, 17, 19, 21, 22, 23
 
 def find_model(name: str) -> ModelSpec:
     if name not in MODELS:
-        raise SettingError(f"model is one of {', '.join(MODELS)}, not {name!r}")
+        near = get_close_matches(name.lower(), MODELS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise SettingError(f"model is one of {', '.join(MODELS)}, not {name!r}{hint}")
     return MODELS[name]
 
 

@@ -33,15 +33,22 @@ class ModelSpec:
     def make_settings(self, dataset: str, chosen: Mapping[str, Any]) -> Any:
         """The paper's settings on a data set, but for what was chosen."""
         known = {f.name for f in fields(self.settings)}
-        hints = get_type_hints(self.settings)
-        for name, value in chosen.items():
+        for name in chosen:
             if name not in known:
                 has = ", ".join(sorted(known))
                 raise SettingError(f"the model {self.name} has no setting {name!r}; it has {has}")
-            if not fits(value, hints[name]):
-                raise SettingError(f"{name} is {in_words(hints[name])}, not {value!r}")
+        check_types(self.settings, chosen)
+        hints = get_type_hints(self.settings)
         exact = {name: float(value) if hints[name] is float else value for name, value in chosen.items()}
         return self.settings(**{**self.on_dataset(dataset), **exact})  # 0 and 0.0 are one setting
+
+
+def check_types(settings: type[Any], chosen: Mapping[str, Any]) -> None:
+    """Values for fields of a dataclass of settings are of the fields' types, or a sentence says which is not."""
+    hints = get_type_hints(settings)
+    for name, value in chosen.items():
+        if not fits(value, hints[name]):
+            raise SettingError(f"{name} is {in_words(hints[name])}, not {value!r}")
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -66,9 +73,9 @@ def fits(value: Any, hint: Any) -> bool:
 def in_words(hint: Any) -> str:
     origin, args = get_origin(hint), get_args(hint)
     if origin is tuple:
-        return "a list such as [0.8, 0.6]" if args[0] is float else "a list such as [32, 32]"
+        return "a list such as [0.8, 0.6]" if args[0] is float else "a list such as [1, 2]"
     if args and origin is not Literal:
         return " or ".join("null" if one is type(None) else in_words(one) for one in args)
     if origin is Literal:
         return "one of " + ", ".join(args)
-    return {int: "a whole number", float: "a number", bool: "true or false"}.get(hint, "a word")
+    return {int: "a whole number", float: "a finite number", bool: "true or false"}.get(hint, "a word")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, zip_longest
 from typing import Any, Literal, get_args
 
@@ -31,6 +31,7 @@ from tapnet.nn.tap import GATES, Gate, TAPooling
 Pool = Literal["tap", "topk", "sort", "diff", "sag", "eigen", "haar", "none"]
 Activation = Literal["relu", "elu"]
 
+OF_TAP = ("connectivity", "similarity", "local_voting", "global_voting", "gate")  # settings of that layer alone
 EIGEN_VECTORS = 3  # of each cluster, with pool "eigen": so many times as wide are the rows that come out of it
 # Section 4.1: ReLU in the classifier on these sets, ELU on the others.
 RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
@@ -70,6 +71,9 @@ class TAPNetSettings:
         ):
             if value not in words:
                 raise SettingError(f"{name} is one of {', '.join(words)}, not {value!r}")
+        for f in fields(self):
+            if self.pool != "tap" and f.name in OF_TAP and getattr(self, f.name) != f.default:
+                raise SettingError(f"{f.name} is a setting of pool 'tap'; pool {self.pool!r} has none")
         check_dropout(self.dropout)
         check_dropout(self.classifier_dropout)
         if not math.isfinite(self.connectivity):

@@ -84,17 +84,18 @@ class Summary:
             "protocol": trial.protocol,
             "reading": PROTOCOLS[trial.protocol] if self.has_epochs else "settings chosen within the training folds",
             "num_folds": trial.folds,
-            "epochs": trial.training.epochs,
+            "epochs": trial.training.epochs if self.has_epochs else None,
             "folds": [
-                {"fold": r.trial.fold, "accuracy": r.reading.accuracy, "epoch": r.reading.epoch, "key": r.trial.key}
+                {"fold": r.trial.fold, "accuracy": r.reading.accuracy, "key": r.trial.key}
+                | ({"epoch": r.reading.epoch} if self.has_epochs else {})
                 for r in self.results
             ],
             "mean": self.mean,
             "std": self.std,
             "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.beside.items()},
-            "parameters": self.results[0].parameters,
+            "parameters": self.results[0].parameters if self.has_epochs else None,
             "settings": asdict(trial.settings),
-            "training": asdict(trial.training),
+            "training": asdict(trial.training) if self.has_epochs else None,
             "seed": trial.seed,
             "threads": trial.threads,
             "device": trial.device,
