@@ -181,6 +181,8 @@ def test_wl_is_said_to_have_no_epochs(tmp_path):
     result = tapnet("train", "MUTAG", "--model", "wl", "--folds", 3, "--jobs", 1, "--out", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "no epochs, settings chosen within the training folds; 3 folds" in " ".join(result.stdout.split())
+    stored = [json.loads(file.read_text()) for file in (tmp_path / "trials").iterdir()]
+    assert [set(trial["curves"]) for trial in stored] == [{"test_accuracy"}] * 3  # and no loss that nobody measured
 
 
 def test_models_lists_every_system_and_tells_all_about_one():

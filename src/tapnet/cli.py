@@ -339,16 +339,12 @@ def models(
     """List the systems that can be trained, with paper, parameters, and where each departs from its paper."""
     from tapnet.models.registry import MODELS, describe, find_model
     from tapnet.terminal import print_models
+    from tapnet.training.trial import TrainingSettings
 
-    def _usual_training(name: str) -> dict[str, Any]:
-        from tapnet.training.trial import TrainingSettings
-
-        spec = find_model(name)
-        return {} if spec.fit is not None else asdict(TrainingSettings(**spec.training))
-
-    rows = [describe(find_model(name)) for name in names or MODELS]
-    for row in rows:
-        row["training"] = _usual_training(row["name"])
+    rows = []
+    for spec in map(find_model, names or MODELS):
+        training = asdict(TrainingSettings(**spec.training)) if spec.fit is None else {}
+        rows.append({**describe(spec), "training": training})
     if as_json:
         print(json.dumps({"models": rows}, indent=2))
     else:

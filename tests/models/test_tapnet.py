@@ -126,6 +126,12 @@ def test_it_learns_twenty_graphs_by_heart(mutag, chosen):
     assert all(p.grad is not None for p in model.parameters())
 
 
+def test_the_auxiliary_objective_costs_nothing_while_evaluating(mutag, monkeypatch):
+    model = TAPNet(7, 2, aux=1.0).eval()
+    monkeypatch.setattr("tapnet.nn.tap.TAPooling.link_loss", lambda *_: pytest.fail("computed for nobody"))
+    assert model.outputs(mutag.batch([0, 1])).auxiliary is None
+
+
 def test_attributes_as_input(tmp_path):
     dataset = load_dataset("Cuneiform", features="attributes")
     model = TAPNet(dataset.num_features, dataset.num_classes).eval()

@@ -105,7 +105,7 @@ class GraphBatch:
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """[N, 1]: the diagonal of D̂⁻¹."""
         if dtype not in self._inverse_degree:
-            if self.weight is None and kernels.compiled(torch.empty(0, dtype=dtype, device=self.ptr.device)):
+            if self.weight is None and self.ptr.device.type == "cpu" and dtype in kernels.FLOATS:
                 inverse = torch.empty(self.num_nodes, 1, dtype=dtype)
                 kernels.inverse_degrees(array(self.edge_ptr), array(inverse)[:, 0])
             else:
@@ -168,8 +168,7 @@ class GraphBatch:
         device, num_nodes = x.device, x.size(0)
         if batch is not None and batch.shape != (num_nodes,):
             raise ValueError(f"x has {num_nodes} rows, so batch is [{num_nodes}]: not {list(batch.shape)}")
-        if edge_index.dim() != 2 or edge_index.size(0) != 2:
-            raise ValueError(f"edge_index is [2, E], not {list(edge_index.shape)}")
+        _check_shape(edge_index)
         edge_index = edge_index.long()
         if batch is not None and (order := sorting(batch)) is not None:
             check_edges(edge_index, num_nodes)
@@ -249,10 +248,14 @@ def _tensors(matrix: tuple[kernels.Array, kernels.Array]) -> Compressed:
 
 def check_edges(edge_index: Tensor, num_nodes: int) -> None:
     """[2, E] numbers of nodes that are there."""
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f"edge_index is [2, E], not {list(edge_index.shape)}")
+    _check_shape(edge_index)
     if edge_index.numel():
         _check_numbers(*edge_index.aminmax(), num_nodes)
+
+
+def _check_shape(edge_index: Tensor) -> None:
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"edge_index is [2, E], not {list(edge_index.shape)}")
 
 
 def _check_numbers(low: Tensor | int, high: Tensor | int, num_nodes: int) -> None:

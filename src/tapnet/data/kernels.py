@@ -21,12 +21,13 @@ from torch import Tensor
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
+FLOATS = (torch.float32, torch.float64)
 u32 = np.uint32
 
 
 def compiled(h: Tensor) -> bool:
     """Whether the loops of this file can be used on it."""
-    return h.device.type == "cpu" and h.dtype in (torch.float32, torch.float64)
+    return h.device.type == "cpu" and h.dtype in FLOATS
 
 
 def array(t: Tensor) -> Array:

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet.data.flat import concatenated_ranges, offsets
+from tapnet.data.kernels import Array
 from tapnet.data.sources import cache_dir
 from tapnet.files import replacing
 from tapnet.progress import counting
 
-Array = NDArray[Any]
 AT_ONCE = 64  # items between two writes: what a kill can lose
 
 
@@ -67,6 +66,15 @@ def computed_once(
                     np.savez_compressed(out, **part)
             parts.append(part)
             advance(stop - start)
+    return _by_name(parts)
+
+
+def computed_now(items: int, compute: Callable[[int], Mapping[str, Array]]) -> dict[str, PerItem]:
+    """The same without the cache."""
+    return _by_name([_joined([compute(i) for i in range(items)])])
+
+
+def _by_name(parts: list[dict[str, Any]]) -> dict[str, PerItem]:
     names = [key.removeprefix("values ") for key in (parts[0] if parts else {}) if key.startswith("values ")]
     return {
         key: PerItem(

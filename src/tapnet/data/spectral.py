@@ -5,7 +5,7 @@ A graph is a dense matrix here, one at a time: all of this is computed once for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -20,8 +20,8 @@ from torch.nn.functional import embedding_bag
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.flat import offsets, repeated
-from tapnet.data.kernels import array
-from tapnet.data.prepare import Array, PerItem, computed_once
+from tapnet.data.kernels import Array, array
+from tapnet.data.prepare import PerItem, computed_now, computed_once
 
 Kind = Literal["eigen", "haar"]
 RAMP = 1e-5  # what settles the eigenvectors of a repeated eigenvalue, see eigenvectors
@@ -280,20 +280,8 @@ def chains_of_batch(batch: GraphBatch, chain: Chain, sizes: Tensor) -> Levels:
         matrix = dense(edge_ptr[first : last + 1], neighbor, first, weight)
         return chain_arrays(np.maximum(matrix, matrix.T), chain, sizes[1:, graph].tolist())
 
-    arrays = joined(compute, batch.num_graphs)
+    arrays = computed_now(batch.num_graphs, compute)
     return Chains(chain, sizes, arrays).cut(torch.arange(batch.num_graphs)).to(batch.ptr.device)
-
-
-def joined(compute: Callable[[int], Mapping[str, Array]], items: int) -> dict[str, PerItem]:
-    """As computed_once, without the cache."""
-    parts = [compute(i) for i in range(items)]
-    return {
-        name: PerItem(
-            torch.from_numpy(np.concatenate([part[name] for part in parts])),
-            offsets(torch.tensor([len(part[name]) for part in parts])),
-        )
-        for name in parts[0]
-    }
 
 
 def dense(edge_ptr: Array, neighbor: Array, first: int = 0, weight: Array | None = None) -> Array:

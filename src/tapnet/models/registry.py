@@ -48,5 +48,4 @@ def describe(spec: ModelSpec) -> dict[str, Any]:
         "parameters_on_mutag": None if spec.build is None else spec.build(MUTAG, settings).num_parameters,
         "about": spec.about,
         "settings": asdict(settings),
-        "training": dict(spec.training),
     }

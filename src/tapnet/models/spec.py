@@ -61,12 +61,7 @@ def fits(value: Any, hint: Any) -> bool:
     if args:  # a union
         return any(fits(value, one) for one in args)
     if hint in (int, float):
-        return (
-            isinstance(value, int if hint is int else int | float)
-            and abs(value) < math.inf
-            and value is not True
-            and value is not False
-        )
+        return type(value) in ((int,) if hint is int else (int, float)) and abs(value) < math.inf  # True is no number
     return isinstance(value, hint)
 
 

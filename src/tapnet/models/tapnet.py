@@ -138,7 +138,7 @@ class TAPNet(GraphClassifier):
             if isinstance(pool, TAPooling):
                 assert isinstance(graphs, GraphBatch)
                 mask = pool.mask()
-                if self.settings.aux > 0:
+                if self.training and self.settings.aux > 0:
                     losses.append(self.settings.aux * pool.link_loss(h, graphs, self.settings.link_reading, mask))
                 h, graphs, *_ = pool.coarsen(h, graphs, mask)
             elif pool is not None:

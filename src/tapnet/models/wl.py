@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.kernels import Array
 from tapnet.data.prepare import computed_once
 from tapnet.errors import SettingError
 from tapnet.models.spec import ModelSpec
 
-Array = NDArray[Any]
 Graph = tuple[dict[int, dict[int, float]], dict[int, int]]  # as GraKeL takes it: neighbours and labels of nodes
 
 

@@ -70,10 +70,7 @@ def _fit(trial: Trial, dataset: GraphDataset, store: Store, progress: Progress) 
     parts = split(dataset.y, trial.protocol, trial.folds, trial.fold)
     training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
     accuracy = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
-    curves = {"train_loss": [0.0], "test_accuracy": [accuracy]}
-    if parts.validation is not None:
-        curves |= {"validation_loss": [0.0], "validation_accuracy": [0.0]}
-    result = TrialResult(trial, curves, time.perf_counter() - started, 0, versions())
+    result = TrialResult(trial, {"test_accuracy": [accuracy]}, time.perf_counter() - started, 0, versions())
     progress(trial.training.epochs, accuracy)
     store.save(result)
     return result

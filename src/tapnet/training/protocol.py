@@ -80,8 +80,11 @@ class Reading(NamedTuple):
 
 
 def read_off(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Reading:
-    """The accuracy that the protocol reports of a trial."""
-    return readings(curves)["best_test_epoch" if protocol == "paper" else "lowest_validation_loss"]
+    """The accuracy that the protocol reports of a trial; a system without epochs has but one."""
+    found = readings(curves)
+    if len(curves) == 1:
+        return found["last_epoch"]
+    return found["best_test_epoch" if protocol == "paper" else "lowest_validation_loss"]
 
 
 def readings(curves: Mapping[str, Sequence[float]]) -> dict[str, Reading]:

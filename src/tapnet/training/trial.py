@@ -104,7 +104,7 @@ class TrialResult:
 
     @property
     def diverged(self) -> bool:
-        return not math.isfinite(self.curves["train_loss"][-1])
+        return not all(map(math.isfinite, self.curves.get("train_loss", ())[-1:]))
 
     @property
     def reading(self) -> Reading:
