@@ -60,7 +60,7 @@ def run(parts: tuple[str, ...], data_dir: Path | None, tiny: bool) -> Iterator[c
     if "memory" in parts:
         yield cases.memory("REDDIT-BINARY", data_dir, limit)
     if "cross-validation" in parts:
-        for name, epochs in (("MUTAG", 1),) if tiny else (("MUTAG", 200), ("PROTEINS", 20)):
+        for name, epochs in (("MUTAG", 1),) if tiny else (("MUTAG", 200), ("PROTEINS", 200)):
             yield cases.cross_validation(name, data_dir, epochs)
 
 

@@ -13,18 +13,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from tapnet.training.executors import Event, OnEvent
-from tapnet.training.summary import Summary
+from tapnet.training.summary import Summary, in_words
 from tapnet.training.trial import Trial
 
 if TYPE_CHECKING:
     from tapnet.bench.cases import Case
+    from tapnet.paper.report import Section
 
 
 @contextmanager
 def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
     """Bars for the whole run and for each fold under way; a line a fold where nobody watches."""
+    one_system = len({t.model + repr(t.settings) + t.protocol for t in trials}) == 1
+
+    def label(trial: Trial) -> str:
+        return f"fold {trial.fold}" if one_system else in_words(trial)
+
     if not sys.stderr.isatty():
-        yield _report_finished_folds
+        yield lambda event: _report_finished(event, label(event.trial))
         return
     total = sum(t.training.epochs for t in trials)
     columns = (
@@ -44,21 +50,21 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
             nonlocal finished
             key, epochs = event.trial.key, event.trial.training.epochs
             if key not in bars:
-                bars[key] = progress.add_task(f"fold {event.trial.fold}", total=epochs, note="")
+                bars[key] = progress.add_task(escape(label(event.trial)), total=epochs, note="")
             epochs_done[key] = event.epoch
             progress.update(bars[key], completed=event.epoch, note=f"{event.accuracy:5.1f} %")
             if event.epoch == epochs:
                 finished += 1
                 progress.remove_task(bars[key])
-            note = f"{finished} of {len(trials)} folds"
+            note = f"{finished} of {len(trials)} {'folds' if one_system else 'trials'}"
             progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
 
         yield show
 
 
-def _report_finished_folds(event: Event) -> None:
+def _report_finished(event: Event, label: str) -> None:
     if event.epoch == event.trial.training.epochs:
-        print(f"{event.trial.dataset} fold {event.trial.fold}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
+        print(f"{event.trial.dataset} {label}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
 
 
 def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | None, folder: str) -> None:
@@ -162,6 +168,23 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
             for name, value in values.items():
                 shown = list(value) if isinstance(value, tuple) else value
                 console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
+
+
+def print_sections(title: str, sections: Sequence[Section]) -> None:
+    """The tables of a target; numbers keep their lines, names may be folded."""
+    console = Console(highlight=False)
+    console.print(f"\n[bold]{escape(title)}[/]")
+    for section in sections:
+        console.print(f"\n{escape(section.title)}")
+        if section.header:
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+            for i, name in enumerate(section.header):
+                table.add_column(escape(name), justify="left" if i == 0 else "right", no_wrap=i > 0 and len(name) < 10)
+            for row in section.rows:
+                table.add_row(*map(escape, row))
+            console.print(table)
+        for note in section.notes:
+            console.print(f"[dim]{escape(note.strip('*'))}[/]")
 
 
 def print_bench(cases: Sequence[Case], threads: int) -> None:

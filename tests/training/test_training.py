@@ -1,25 +1,31 @@
 """Trials: the same numbers after a stop, with any number of processes, and nothing believed that is damaged."""
 
+import base64
 import json
+import zlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
+from tapnet.data.connectivity import Connectivity
 from tapnet.errors import DataError, SettingError
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
+from tapnet.nn.select import kept_nodes
 from tapnet.training.executors import DataReference, run_trials
 from tapnet.training.loop import Interrupted, run_trial
 from tapnet.training.protocol import read_off, readings, split
 from tapnet.training.store import Store, load_model_file
 from tapnet.training.summary import Summary
-from tapnet.training.trial import TrainingSettings, Trial
+from tapnet.training.trial import TrainingSettings, Trial, _packed, _unpacked, digest, rounded
 
-MUTAG = DataReference("MUTAG", None, None)
+MUTAG = DataReference("MUTAG", None)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +122,7 @@ def test_a_trial_and_its_result_survive_json(mutag, tmp_path):
     assert values["accuracy"] == result.reading.accuracy
     assert set(values["readings"]) == {"best_test_epoch", "last_epoch", "lowest_validation_loss"}
     assert {"torch", "tapnet", "python"} <= set(values["versions"])
-    assert len(values["curves"]["test_accuracy"]) == 2
+    assert len(stored.curves["test_accuracy"]) == 2
 
 
 def test_the_same_trial_gives_the_same_numbers(mutag, tmp_path):
@@ -194,7 +200,7 @@ def test_a_damaged_result_is_set_aside_and_redone(mutag, tmp_path, damage):
     values = json.loads(text)
     broken = {
         "cut": text[: len(text) // 2],
-        "changed": text.replace('"epoch": 1', '"epoch": 2', 1),
+        "changed": text.replace('"epoch":1', '"epoch":2', 1),
         "not json": "\0\0\0",
         "other trial": json.dumps({**values, "key": "0" * 16}),
         "a list": "[]",
@@ -245,3 +251,53 @@ def test_mean_and_deviation_are_numpys(mutag, tmp_path):
     curves = np.array([r.curves["test_accuracy"] for r in results])
     assert summary.beside["best test epoch of the folds' mean"][0] == curves.mean(axis=0).max()
     assert summary.beside["last epoch"][0] == curves[:, -1].mean()
+
+
+# ---- what is kept of a trial ----
+
+
+@given(st.lists(st.floats(allow_infinity=False, width=64), min_size=1, max_size=30))
+def test_a_packed_curve_reads_as_it_was_recorded(values):
+    recorded = [rounded(v) for v in values]
+    np.testing.assert_array_equal(_unpacked(_packed(recorded)), recorded)
+
+
+def test_a_curve_that_unpacks_to_far_more_than_a_curve_is_refused():
+    bomb = base64.b64encode(zlib.compress(b"[" + b"1," * (1 << 24) + b"1]")).decode()
+    with pytest.raises(ValueError, match="longer than any"):
+        _unpacked(bomb)
+
+
+def test_a_trial_records_how_its_test_graphs_hang_together_after_each_pooling(mutag, tmp_path):
+    result = run_trial(make(mutag, epochs=1), mutag, Store(tmp_path))
+    before, *after = result.coarsened
+    test = split(mutag.y, "fair", 10, 0).test
+    assert before == Connectivity.of(mutag.batch(test))
+    sizes = mutag.nodes_per_graph[test]
+    for level, ratio in zip(after, (0.8, 0.6, 0.4), strict=True):
+        sizes = kept_nodes(ratio, sizes)
+        assert level.nodes == int(sizes.sum())
+        assert level.edges < before.edges
+    assert Store(tmp_path).load(result.trial).coarsened == result.coarsened
+    assert not run_trial(make(mutag, epochs=1, settings={"pool": "none"}), mutag, Store(tmp_path)).coarsened
+
+
+def test_a_store_can_keep_the_models_of_the_first_fold_alone(mutag, tmp_path):
+    store = Store(tmp_path, every_model=False)
+    first, second = make(mutag, epochs=1), replace(make(mutag, epochs=1), fold=1)
+    for trial in (first, second):
+        run_trial(trial, mutag, store)
+    assert store.model_file(first).exists()
+    assert not store.model_file(second).exists()
+
+
+def test_results_of_a_build_with_other_settings_are_passed_over_not_thrown_away(mutag, tmp_path):
+    store = Store(tmp_path)
+    run_trial(make(mutag, epochs=1), mutag, store)
+    file = store.result_file(make(mutag, epochs=1))
+    values = json.loads(file.read_text())
+    del values["digest"]
+    values["trial"]["model"] = "unheard of"
+    file.write_text(json.dumps({**values, "digest": digest(values)}))
+    assert list(store.results()) == []
+    assert file.exists()

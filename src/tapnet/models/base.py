@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
+from tapnet.nn.eager import eager
 
 
 class Outputs(NamedTuple):
@@ -53,7 +54,7 @@ class GraphClassifier(nn.Module, ABC):
         logits: Tensor = self._logits(x, edge_index, batch)
         return logits
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    @eager
     def _logits(self, x: Tensor | GraphBatch, edge_index: Tensor | None, batch: Tensor | None) -> Tensor:
         if isinstance(x, GraphBatch):
             return self.outputs(x).logits
@@ -62,6 +63,10 @@ class GraphClassifier(nn.Module, ABC):
         if x.dim() != (2 if x.is_floating_point() else 1):
             raise TypeError(f"x is [N] integer categories or [N, F] floats, not {list(x.shape)} {x.dtype}")
         return self.outputs(GraphBatch.from_edge_index(x, edge_index, batch)).logits
+
+    def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
+        """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""
+        return []
 
     def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, zip_longest
 from typing import Any, Literal, get_args
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch, Norm
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
 from tapnet.models.spec import ModelSpec
@@ -23,7 +22,7 @@ from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading
 from tapnet.nn.pools import SAGPool, SelectingPool, SortPool, TopKPool
-from tapnet.nn.select import check_ratio
+from tapnet.nn.select import Pooled, check_ratio
 from tapnet.nn.similarity import SIMILARITIES, Similarity
 from tapnet.nn.spectral import ChainPool, EigenPool, HaarPool, prepare_chain
 from tapnet.nn.tap import GATES, Gate, TAPooling
@@ -130,24 +129,35 @@ class TAPNet(GraphClassifier):
         )
 
     def outputs(self, batch: GraphBatch) -> Outputs:
-        graphs: GraphBatch | DenseBatch = batch
-        h = self.embedding(batch.x, batch)
-        readouts, losses = [batch.readout(h)], []
+        levels = list(self.levels(batch))
+        logits = self.classifier(torch.cat([level.batch.readout(level.x) for level in levels], dim=1))
+        losses = [level.loss for level in levels if level.loss is not None] if self.training else []
+        return Outputs(logits, torch.stack(losses).sum() if losses else None)
+
+    def levels(self, batch: GraphBatch) -> Iterator[Pooled]:
+        """The embedded graphs, then what each block makes of them: what the readouts are taken of."""
+        level = Pooled(self.embedding(batch.x, batch), batch)
+        yield level
         for conv, pool in zip_longest(self.convs, self.pools):
-            h = conv(h, graphs)
-            if isinstance(pool, TAPooling):
+            graphs = level.batch
+            h = conv(level.x, graphs)
+            if pool is None:
+                level = Pooled(h, graphs)
+            elif isinstance(pool, TAPooling):
                 assert isinstance(graphs, GraphBatch)
                 mask = pool.mask()
+                link = None
                 if self.training and self.settings.aux > 0:
-                    losses.append(self.settings.aux * pool.link_loss(h, graphs, self.settings.link_reading, mask))
-                h, graphs, *_ = pool.coarsen(h, graphs, mask)
-            elif pool is not None:
+                    link = self.settings.aux * pool.link_loss(h, graphs, self.settings.link_reading, mask)
+                level = pool.coarsen(h, graphs, mask)._replace(loss=link)
+            else:
                 assert isinstance(pool, SelectingPool | DiffPool | ChainPool)
-                h, graphs, _, _, loss = pool.coarsen(h, graphs)
-                losses += [] if loss is None else [loss]
-            readouts.append(graphs.readout(h))
-        logits = self.classifier(torch.cat(readouts, dim=1))
-        return Outputs(logits, torch.stack(losses).sum() if self.training and losses else None)
+                level = pool.coarsen(h, graphs)
+            yield level
+
+    def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
+        poolings = list(self.levels(batch))[1:] if len(self.pools) else []
+        return [level.batch for level in poolings if isinstance(level.batch, GraphBatch) and level.perm is not None]
 
     def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         if self.settings.pool != "diff":

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from tapnet.data.batch import GraphBatch
 from tapnet.data.flat import concatenated_ranges
 from tapnet.errors import SettingError
+from tapnet.nn.eager import eager
 from tapnet.nn.precision import full_precision, widened
 from tapnet.nn.similarity import Similarity, check_similarity, pairwise
 
@@ -20,7 +21,7 @@ LinkReading = Literal["sigmoid", "softmax"]
 PAIRS_AT_ONCE = 1 << 21  # bounds the part of the n×n matrices that exists at a time, going forward and back
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@eager
 def link_prediction_loss(
     x: Tensor,
     edge_index: Tensor,

@@ -15,6 +15,7 @@ from tapnet.data.kernels import array, compiled, gate_back, keep_edges
 from tapnet.data.step import step
 from tapnet.errors import SettingError
 from tapnet.nn.dropout import Mask, check_dropout
+from tapnet.nn.eager import eager
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading, link_loss
 from tapnet.nn.precision import full_precision, widened
@@ -103,7 +104,7 @@ class TAPooling(nn.Module):
         edge_index, edge_attr = induced_edges(perm, edge_index, edge_attr, x.size(0))
         return self._kept_rows(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    @eager
     def votes(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Votes:
         """Each part of every node's score, for a picture or an explanation."""
         order = None if batch is None else sorting(batch)
@@ -114,7 +115,7 @@ class TAPooling(nn.Module):
         votes = self.votes(x[order], place[edge_index], batch[order])
         return Votes(*(part[place] for part in votes))
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    @eager
     def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
         """The kept nodes, and the scores of all."""
         order = sorting(batch)
@@ -207,7 +208,7 @@ class _StraightThrough(Function):
         return grad_x, None, grad_score.div_(score.masked_fill(score == 0, 1))
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
+@eager
 def induced_edges(
     perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
 ) -> tuple[Tensor, Tensor | None]:

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.load import load_dataset
 from tapnet.errors import TapnetError
 from tapnet.training.loop import CHECKPOINT_EVERY, Interrupted, run_trial
+from tapnet.training.processes import deaf_to_interrupts, process_context
 from tapnet.training.store import Store
 from tapnet.training.trial import Trial
 
@@ -41,14 +43,15 @@ class DataReference:
 
     name_or_path: str
     data_dir: str | None
-    features: Features | None
+    download: bool = True
+    features: Features | None = None
+    graphs: int | None = None  # so many of them, evenly spread over the set; None: all
 
     def load(self) -> GraphDataset:
-        return load_dataset(self.name_or_path, self.data_dir, features=self.features)
-
-
-def available_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
+        if self.graphs is None or self.graphs >= len(dataset):
+            return dataset
+        return dataset.subset(np.linspace(0, len(dataset) - 1, self.graphs).astype(int))
 
 
 def run_trials(
@@ -69,7 +72,7 @@ def run_trials(
         dataset = data.load() if missing else None
         for trial in missing:
             assert dataset is not None
-            report = _reporter(trial, on_event)
+            report = reporter(trial, on_event)
             try:
                 run_trial(
                     trial, dataset, store, checkpoint_every=checkpoint_every, progress=report, should_stop=stop.is_set
@@ -79,7 +82,7 @@ def run_trials(
         return True
 
 
-def _reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
+def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
     return lambda epoch, accuracy: send(Event(trial, epoch, accuracy))
 
 
@@ -115,30 +118,15 @@ def _stop_on_interrupt() -> Iterator[_Flag]:
             signal.signal(number, handler)
 
 
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; those started within this never see it, and the parent answers.
-
-    Blocked, not ignored: processes inherit that too, and a Ctrl-C that comes meanwhile reaches the parent afterwards.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 # ---- several processes ----
 
 _worker: dict[str, Any] = {}  # what each process was given when it started
 
 
-def _start_worker(data: DataReference, folder: Path, events: Any, stop: Any, checkpoint_every: int) -> None:
+def _start_worker(data: DataReference, store: Store, events: Any, stop: Any, checkpoint_every: int) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker.update(
-        dataset=data.load(), store=Store(folder), events=events, stop=stop, checkpoint_every=checkpoint_every
-    )
+    _worker.update(dataset=data.load(), store=store, events=events, stop=stop, checkpoint_every=checkpoint_every)
 
 
 def _end_with_parent() -> None:
@@ -158,7 +146,7 @@ def _run_in_worker(trial: Trial) -> bool:
             _worker["dataset"],
             _worker["store"],
             checkpoint_every=_worker["checkpoint_every"],
-            progress=_reporter(trial, _worker["events"].put),
+            progress=reporter(trial, _worker["events"].put),
             should_stop=_worker["stop"].is_set,
         )
     except Interrupted:
@@ -189,11 +177,11 @@ def _run_in_processes(
     on_event: OnEvent,
     stop: _Flag,
 ) -> bool:
-    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
+    context = process_context()
     events, stop_all = context.Queue(), context.Event()
-    arguments = (data, store.folder, events, stop_all, checkpoint_every)
+    arguments = (data, store, events, stop_all, checkpoint_every)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=arguments) as pool:
-        with _deaf_to_interrupts():
+        with deaf_to_interrupts():
             futures = [pool.submit(_run_in_worker, trial) for trial in trials]
         try:
             _listen(futures, events, on_event, stop, stop_all)

@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from tapnet.data.connectivity import Connectivity
 from tapnet.data.dataset import GraphDataset
 from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.registry import find_model
 from tapnet.training.protocol import Reading, Split, read_off, split
 from tapnet.training.store import Store
-from tapnet.training.trial import TrainingSettings, Trial, TrialResult, versions
+from tapnet.training.trial import TrainingSettings, Trial, TrialResult, rounded, versions
 
 CHECKPOINT_EVERY = 20  # epochs
 
@@ -70,7 +71,7 @@ def _fit(trial: Trial, dataset: GraphDataset, store: Store, progress: Progress) 
     parts = split(dataset.y, trial.protocol, trial.folds, trial.fold)
     training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
     accuracy = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
-    result = TrialResult(trial, {"test_accuracy": [accuracy]}, time.perf_counter() - started, 0, versions())
+    result = TrialResult(trial, {"test_accuracy": [rounded(accuracy)]}, time.perf_counter() - started, 0, versions())
     progress(trial.training.epochs, accuracy)
     store.save(result)
     return result
@@ -83,7 +84,9 @@ def describe_model(trial: Trial, dataset: GraphDataset) -> dict[str, Any]:
         "shape": asdict(DataShape.of(dataset)),
         "classes": list(dataset.classes),
         "features": dataset.features,
+        "class_names": list(dataset.class_names or map(str, dataset.classes)),
         "categories": None if dataset.categories is None else list(dataset.categories),
+        "category_names": list(dataset.category_names),
     }
 
 
@@ -145,18 +148,17 @@ class _Run:
         train = self.split.train
         shuffled = train[torch.randperm(len(train), generator=self.order)]
         steps = shuffled.split(self.trial.training.batch_size)
-        self.curves["train_loss"].append(
-            train_epoch(self.model, self.optimizer, self.dataset, steps, self.trial.device)
-        )
+        loss = train_epoch(self.model, self.optimizer, self.dataset, steps, self.trial.device)
+        self.curves["train_loss"].append(rounded(loss))
         self.epoch += 1
 
     def evaluate(self) -> None:
         _, accuracy = self._loss_and_accuracy(self.split.test)
-        self.curves["test_accuracy"].append(accuracy)
+        self.curves["test_accuracy"].append(rounded(accuracy))
         if self.split.validation is not None:
             loss, accuracy = self._loss_and_accuracy(self.split.validation)
-            self.curves["validation_loss"].append(loss)
-            self.curves["validation_accuracy"].append(accuracy)
+            self.curves["validation_loss"].append(rounded(loss))
+            self.curves["validation_accuracy"].append(rounded(accuracy))
         if self.reading.epoch == self.epoch:  # the best so far
             self.best_weights = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
 
@@ -177,7 +179,21 @@ class _Run:
         return read_off(self.trial.protocol, self.curves)
 
     def result(self) -> TrialResult:
-        return TrialResult(self.trial, self.curves, self.seconds, self.model.num_parameters, versions())
+        parameters, coarsened = self.model.num_parameters, self._coarsened()
+        return TrialResult(self.trial, self.curves, self.seconds, parameters, versions(), coarsened)
+
+    @torch.inference_mode()
+    def _coarsened(self) -> tuple[Connectivity, ...]:
+        """How the test graphs hang together as they are, and after each pooling layer."""
+        self.model.eval()
+        levels: list[Connectivity] = []
+        for graphs in self.split.test.split(4 * self.trial.training.batch_size):
+            batch = self.dataset.batch(graphs).to(self.trial.device)
+            if not (pooled := self.model.coarsened(batch)):
+                return ()
+            found = [Connectivity.of(b) for b in (batch, *pooled)]
+            levels = [a + b for a, b in zip(levels, found, strict=True)] if levels else found
+        return tuple(levels)
 
     def state(self) -> dict[str, Any]:
         return {

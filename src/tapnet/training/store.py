@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -11,7 +12,7 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from tapnet.errors import DataError, TapnetError
+from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.files import replacing
 from tapnet.training.trial import Trial, TrialResult, digest
 
@@ -21,6 +22,7 @@ class Store:
     """A folder: ``trials/KEY.json``, ``models/KEY.safetensors``, ``checkpoints/KEY.pt``, ``run.json``."""
 
     folder: Path
+    every_model: bool = True  # False: of the first fold alone, where there are hundreds of trials
 
     def result_file(self, trial: Trial) -> Path:
         return self.folder / "trials" / f"{trial.key}.json"
@@ -36,23 +38,35 @@ class Store:
     def save(self, result: TrialResult) -> None:
         values = result.to_dict()
         values["digest"] = digest(values)
-        write_atomically(self.result_file(result.trial), lambda out: out.write(json.dumps(values).encode()))
+        line = json.dumps(values, separators=(",", ":")) + "\n"
+        write_atomically(self.result_file(result.trial), lambda out: out.write(line.encode()))
 
     def load(self, trial: Trial) -> TrialResult | None:
         """The stored result; None if there is none. A damaged file is set aside, not believed."""
-        file = self.result_file(trial)
+        return self._read(self.result_file(trial), trial.key)
+
+    def _read(self, file: Path, key: str) -> TrialResult | None:
         try:
             values = json.loads(file.read_bytes())
-            if values.pop("digest") != digest(values) or values["key"] != trial.key:
+            if values.pop("digest") != digest(values) or values["key"] != key:
                 raise ValueError("the content is not what was written")
             return TrialResult.from_dict(values)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise TapnetError(f"{file}: cannot be read ({error.strerror or error})") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except SettingError:
+            return None  # of a build that knows other settings; not damaged, only of no use here
+        except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
             file.replace(file.with_suffix(".damaged"))
             return None
+
+    def results(self) -> Iterator[TrialResult]:
+        """Every result that is there and whole, whatever its trial; files may have come from another machine."""
+        for file in sorted((self.folder / "trials").glob("*.json")):
+            result = self._read(file, file.stem)
+            if result is not None:
+                yield result
 
     def save_run(self, values: Mapping[str, Any]) -> None:
         """What the folder's last run was: its settings, its trials and their summary."""
@@ -62,6 +76,8 @@ class Store:
 
     def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
         """Weights and settings alone; reading the file runs no code."""
+        if not self.every_model and trial.fold > 0:
+            return
         from safetensors.torch import save
 
         packed = save(dict(weights), metadata={"tapnet": json.dumps(description)})

@@ -28,6 +28,12 @@ def changed_settings(trial: Trial) -> dict[str, Any]:
     return {name: value for name, value in asdict(trial.settings).items() if value != usual[name]}
 
 
+def in_words(trial: Trial) -> str:
+    """A trial in a few words, for progress and lists: the system, the protocol and the fold."""
+    changed = ", ".join(f"{k}={v}" for k, v in changed_settings(trial).items())
+    return f"{trial.model}{f' ({changed})' if changed else ''}, {trial.protocol}, fold {trial.fold}"
+
+
 @dataclass(frozen=True)
 class Summary:
     """Trials that differ only in their fold."""

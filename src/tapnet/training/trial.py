@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import math
 import platform
+import subprocess
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from tapnet import __version__
+from tapnet.data.connectivity import Connectivity
 from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
 from tapnet.training import protocol as protocols
 from tapnet.training.protocol import Protocol, Reading
 
 Device = Literal["cpu", "cuda"]
+LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
 
 
@@ -101,6 +107,7 @@ class TrialResult:
     seconds: float
     parameters: int
     versions: Mapping[str, str]
+    coarsened: Sequence[Connectivity] = ()  # of the test graphs after training: as they are, then after each pooling
 
     @property
     def diverged(self) -> bool:
@@ -121,25 +128,47 @@ class TrialResult:
             "parameters": self.parameters,
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
-            "curves": {name: _without_nan(values) for name, values in self.curves.items()},
+            "coarsened": [asdict(level) for level in self.coarsened],
+            "curves": {name: _packed(values) for name, values in self.curves.items()},
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrialResult:
         return cls(
             Trial.from_dict(values["trial"]),
-            {name: [math.nan if v is None else v for v in curve] for name, curve in values["curves"].items()},
+            {name: _unpacked(curve) for name, curve in values["curves"].items()},
             values["seconds"],
             values["parameters"],
             values["versions"],
+            tuple(Connectivity(**level) for level in values.get("coarsened", ())),
         )
 
 
-def _without_nan(values: Sequence[float]) -> list[float | None]:
-    """JSON has no NaN or infinity: null stands for a loss that is no number."""
-    return [v if math.isfinite(v) else None for v in values]
+def rounded(value: float) -> float:
+    """What a curve records: six digits, so that a stored trial is small and reads as it did before it was stored."""
+    return float(f"{value:.6g}")
 
 
+def _packed(curve: Sequence[float]) -> str:
+    """A curve as text: JSON (null for a loss that is no number), compressed, in base 64."""
+    values = [rounded(v) if math.isfinite(v) else None for v in curve]
+    return base64.b64encode(zlib.compress(json.dumps(values, separators=(",", ":")).encode(), 9)).decode()
+
+
+def _unpacked(curve: str | Sequence[float | None]) -> list[float]:
+    """A curve as it was packed; an earlier build stored the list itself."""
+    if isinstance(curve, str):
+        unzip = zlib.decompressobj()
+        text = unzip.decompress(base64.b64decode(curve, validate=True), LONGEST_CURVE)
+        if unzip.unconsumed_tail:
+            raise ValueError("a curve longer than any")
+        values: Sequence[float | None] = json.loads(text)
+    else:
+        values = curve
+    return [math.nan if v is None else rounded(v) for v in values]
+
+
+@cache
 def versions() -> dict[str, str]:
     """What the numbers of a trial may depend on beside its settings."""
     import numpy
@@ -151,7 +180,20 @@ def versions() -> dict[str, str]:
         "numpy": numpy.__version__,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
+        "commit": _commit(),
     }
+
+
+def _commit() -> str:
+    """Of the working copy that the program runs from; empty for an installed one."""
+    here = Path(__file__).resolve().parent
+    if not any((parent / ".git").exists() for parent in here.parents[2:3]):
+        return ""
+    words = ["git", "-C", str(here), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def digest(values: Mapping[str, Any]) -> str:

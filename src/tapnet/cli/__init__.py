@@ -1,0 +1,14 @@
+"""The command `tapnet`: one file a command."""
+
+from tapnet.cli.app import app, main
+from tapnet.cli.bench import bench
+from tapnet.cli.datasets import datasets
+from tapnet.cli.models import models
+from tapnet.cli.reproduce import reproduce
+from tapnet.cli.show import show
+from tapnet.cli.train import train
+
+__all__ = ["app", "main"]
+
+for _command in (datasets, train, show, models, reproduce, bench):
+    app.command()(_command)

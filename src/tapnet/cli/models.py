@@ -1,0 +1,33 @@
+"""`tapnet models`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tapnet.cli.app import AsJson
+
+if TYPE_CHECKING:
+    pass
+
+
+def models(
+    names: Annotated[list[str] | None, typer.Argument(help="Names; without any, all.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the systems that can be trained, with paper, parameters, and where each departs from its paper."""
+    from tapnet.models.registry import MODELS, describe, find_model
+    from tapnet.terminal import print_models
+    from tapnet.training.trial import TrainingSettings
+
+    rows = []
+    for spec in map(find_model, names or MODELS):
+        training = asdict(TrainingSettings(**spec.training)) if spec.fit is None else {}
+        rows.append({**describe(spec), "training": training})
+    if as_json:
+        print(json.dumps({"models": rows}, indent=2))
+    else:
+        print_models(rows, in_full=bool(names))

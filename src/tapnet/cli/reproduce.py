@@ -1,0 +1,287 @@
+"""`tapnet reproduce`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tapnet.cli.app import INTERRUPTED, AsJson, DataDir, check_counts, find_device, interrupts, stop
+from tapnet.errors import DatasetNotFoundError, SettingError
+
+if TYPE_CHECKING:
+    from tapnet.data.dataset import GraphDataset
+    from tapnet.paper.budgets import Effort
+    from tapnet.paper.targets import Target
+    from tapnet.training.executors import DataReference
+    from tapnet.training.protocol import Protocol
+    from tapnet.training.store import Store
+    from tapnet.training.trial import Trial
+
+
+def reproduce(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="table1 to table5, lambda, norm, pools, connectivity, coarsening, voting, architecture, or all."
+        ),
+    ],
+    datasets: Annotated[str | None, typer.Option(help="Some of the target's data sets, such as PTC,MUTAG.")] = None,
+    systems: Annotated[str | None, typer.Option(help="Some of the target's rows, such as TAPNet,GIN.")] = None,
+    protocol: Annotated[str, typer.Option(help="paper, fair or both.")] = "both",
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="quick: a minute, proves the path; standard: an evening on two cores; paper: 10 folds × 200 epochs."
+        ),
+    ] = "quick",
+    folds: Annotated[
+        int | None, typer.Option(help="Run only so many of the folds.", show_default="the budget's")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs a fold.", show_default="the budget's")] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="Train nothing: tables of what is stored.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="Train nothing: list what is not stored yet.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="the cores")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    data_dir: DataDir = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of trials, tables and pictures.", show_default="results; results/quick for quick"),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also put the tables into this Markdown file, between its two marks.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce a table or figure of the paper: its number, ours by its protocol, ours by a fair one.
+
+    Trials are stored: nothing is computed twice, the same command goes on where it stopped, and files of another
+    machine's trials/ can be copied into this one's.
+    """
+    check_counts(jobs=jobs, folds=folds, epochs=epochs)
+    from tapnet.paper.budgets import find_budget
+    from tapnet.paper.targets import FIGURES, TARGETS, find_targets
+    from tapnet.training.processes import available_cores, get_ready
+
+    names, chosen = find_targets(target), find_budget(budget)
+    protocols = _protocols(protocol)
+    targets = [_narrowed(TARGETS[name], datasets, systems, several=len(names) > 1) for name in names if name in TARGETS]
+    jobs = jobs or available_cores()
+    if jobs > 1 and not (stored or missing):
+        get_ready()
+    from tapnet.training.store import Store
+
+    folder = out or Path("results/quick" if budget == "quick" else "results")
+    plan = _plan(targets, data_dir, lambda name: _effort(chosen.on(name), folds, epochs), protocols, device)
+    store = Store(folder, every_model=False)
+    if missing:
+        _list_missing(plan, store, as_json)
+        return
+    if not stored:
+        _train(plan, store, jobs)
+    lines, files, notes = _tables(targets, protocols, plan, store, report, as_json)
+    for name in (name for name in names if name in FIGURES):
+        drawn, words = _figure(name, store, data_dir, _effort(chosen.on("PTC"), folds, epochs), device)
+        files += drawn
+        notes |= {name: words} if words else {}
+        if words and not as_json:
+            typer.echo(f"\n{FIGURES[name]}\n{words}")
+    if as_json:
+        print(json.dumps({"cells": lines, "files": [str(store.folder / name) for name in files], "notes": notes}))
+    else:
+        typer.echo(f"\nBudget {budget}: {chosen.about}.\nWritten to {store.folder}: {', '.join(files)}")
+
+
+# ---- what is asked for ----
+
+
+def _protocols(word: str) -> list[Protocol]:
+    from tapnet.training import protocol as protocols
+
+    return ["paper", "fair"] if word == "both" else [protocols.check(word, folds=10)]
+
+
+def _narrowed(target: Target, datasets: str | None, systems: str | None, several: bool) -> Target:
+    """The target on some of its data sets and with some of its rows."""
+    from tapnet.data.catalog import find_entry
+
+    if datasets is not None:
+        wanted = []
+        for word in datasets.split(","):
+            entry = find_entry(word.strip())
+            if entry is None:
+                raise SettingError(f"--datasets: the paper has no data set {word.strip()!r}")
+            wanted.append(entry.name)
+        chosen = tuple(name for name in target.datasets if name in wanted)
+        if not chosen and not several:
+            chosen = tuple(wanted)  # the paper shows other sets there, but nothing keeps one from asking
+        target = replace(target, datasets=chosen)
+    if systems is not None:
+        words = [word.strip().lower() for word in systems.split(",")]
+        rows = tuple(row for row in target.rows if {row.label.lower(), row.model} & set(words) or row.label in words)
+        if not rows and not several:
+            raise SettingError(f"--systems: {target.name} has {', '.join(row.label for row in target.rows)}")
+        target = replace(target, rows=rows)
+    return target
+
+
+def _effort(effort: Effort, folds: int | None, epochs: int | None) -> Effort:
+    if folds is not None and folds > effort.folds:
+        raise SettingError(f"--folds is at most {effort.folds}, not {folds}")
+    return replace(effort, run=folds or effort.run, epochs=epochs or effort.epochs)
+
+
+# ---- trials ----
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be run on one data set; without any where the set is not here."""
+
+    name: str
+    dataset: GraphDataset | None = None
+    reference: DataReference | None = None
+    trials: tuple[Trial, ...] = ()
+    note: str = ""
+
+
+def _plan(targets: list[Target], data_dir: Path | None, effort_on: Any, protocols: Any, device: str) -> list[Work]:
+    from tapnet.paper.reproduce import trials_of, without_repeats
+    from tapnet.training.executors import DataReference
+
+    plan = []
+    for name in dict.fromkeys(name for target in targets for name in target.datasets):
+        effort = effort_on(name)
+        reference = DataReference(
+            name, None if data_dir is None else str(data_dir), download=False, graphs=effort.graphs
+        )
+        try:
+            dataset = reference.load()
+        except DatasetNotFoundError:
+            plan.append(Work(name, note=f"{name} is not here: `tapnet datasets {name} --download` fetches it."))
+            continue
+        trials = without_repeats(
+            trial
+            for target in targets
+            if name in target.datasets
+            for row in target.rows
+            for protocol in protocols
+            for trial in trials_of(row, dataset, protocol, effort, find_device(device))
+        )
+        plan.append(Work(name, dataset, reference, tuple(trials)))
+    return plan
+
+
+def _train(plan: list[Work], store: Store, jobs: int) -> None:
+    from tapnet.models.registry import find_model
+    from tapnet.terminal import training_progress
+    from tapnet.training.executors import run_trials
+
+    for work in plan:
+        todo = [trial for trial in work.trials if store.load(trial) is None]
+        if interrupts:
+            raise KeyboardInterrupt
+        if not todo:
+            continue
+        assert work.dataset is not None
+        assert work.reference is not None
+        for settings in {trial.model + repr(trial.settings): trial for trial in todo}.values():
+            find_model(settings.model).prepare(work.dataset, settings.settings)  # the trials find it in the cache
+        with training_progress(todo, 0) as on_event:
+            complete = run_trials(todo, work.reference, store, jobs=jobs, on_event=on_event)
+        if not complete:
+            left = sum(store.load(trial) is None for work in plan for trial in work.trials)
+            stop(f"stopped with {left} trials to do; the same command goes on from there", INTERRUPTED)
+
+
+def _list_missing(plan: list[Work], store: Store, as_json: bool) -> None:
+    from tapnet.training.summary import in_words
+
+    left = [trial for work in plan for trial in work.trials if store.load(trial) is None]
+    not_here = [work.name for work in plan if work.dataset is None]
+    if as_json:
+        rows = [
+            {"dataset": trial.dataset, "trial": in_words(trial), "epochs": trial.training.epochs, "key": trial.key}
+            for trial in left
+        ]
+        print(json.dumps({"missing": rows, "data_sets_not_here": not_here}))
+        return
+    for trial in left:
+        print(f"{trial.key}  {trial.dataset}, {in_words(trial)}, {trial.training.epochs} epochs")
+    total = sum(len(work.trials) for work in plan)
+    print(f"{len(left)} of {total} trials are missing in {store.folder}")
+    for name in not_here:
+        print(f"{name} is not here: `tapnet datasets {name} --download` fetches it.")
+
+
+# ---- tables and pictures ----
+
+
+def _tables(
+    targets: list[Target],
+    protocols: list[Protocol],
+    plan: list[Work],
+    store: Store,
+    report: Path | None,
+    as_json: bool,
+) -> tuple[list[dict[str, Any]], list[str], dict[str, str]]:
+    """Writes each target's tables and picture; returns every cell, the files' names, and why something is not there."""
+    from tapnet.paper.figures import draw_target
+    from tapnet.paper.report import csv_text, explanation, markdown, sections_of, with_tables
+    from tapnet.paper.reproduce import Stored, cells_of
+    from tapnet.terminal import print_sections
+
+    stored = Stored(store)
+    checksums = {work.name: work.dataset.checksum for work in plan if work.dataset is not None}
+    notes = {work.name: work.note for work in plan if work.note}
+    page, files, lines = [], [], []
+    for target in targets:
+        cells = list(cells_of(target, target.datasets, protocols, stored, checksums))
+        sections = sections_of(target, cells, notes)
+        rows = [cell.to_dict(target.name) for cell in cells]
+        text = f"# {target.title}\n\n" + "\n\n".join(explanation(protocols)) + "\n\n" + markdown(sections)
+        _write(store.folder / f"{target.name}.md", text)
+        _write(store.folder / f"{target.name}.csv", csv_text(rows))
+        files += [f"{target.name}.md", f"{target.name}.csv", *draw_target(target, cells, store.folder)]
+        page.append(f"## {target.title}\n\n" + markdown(sections, level=3))
+        lines += rows
+        if not as_json:
+            print_sections(target.title, sections)
+    if report is not None:
+        _write(report, with_tables(report, explanation(protocols), page))
+    return lines, files, notes
+
+
+def _figure(name: str, store: Store, data_dir: Path | None, effort: Effort, device: str) -> tuple[list[str], str]:
+    """Draws an illustration; the files' names, and what is to be said of it."""
+    from tapnet.paper import figures
+
+    if name == "voting":
+        return figures.draw_voting(store.folder), ""
+    if name == "architecture":
+        return figures.draw_architecture(store.folder), ""
+    from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
+    from tapnet.terminal import training_progress
+    from tapnet.training.executors import DataReference, reporter
+    from tapnet.training.loop import run_trial
+
+    try:
+        dataset = DataReference("PTC", None if data_dir is None else str(data_dir), download=False).load()
+    except DatasetNotFoundError:
+        return [], "PTC is not here: name a folder that has it with --data-dir or TAPNET_DATA."
+    trials = coarsening_trials(dataset, effort, find_device(device))
+    todo = [trial for trial in trials if not store.model_file(trial).exists()]
+    with training_progress(todo, 0) as on_event:
+        for trial in todo:
+            run_trial(trial, dataset, store, progress=reporter(trial, on_event))
+    files, words = draw_coarsening(store, dataset, trials)
+    return files, "\n".join(words)
+
+
+def _write(file: Path, text: str) -> None:
+    from tapnet.training.store import write_atomically
+
+    write_atomically(file, lambda out: out.write(text.encode()))

@@ -1,0 +1,107 @@
+"""The figure of coarsened graphs: which six nodes TAP keeps of a graph, with and without its connectivity term."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.connectivity import Connectivity
+from tapnet.data.dataset import GraphDataset
+from tapnet.models.base import DataShape
+from tapnet.models.registry import find_model
+from tapnet.models.tapnet import TAPNet
+from tapnet.nn.tap import TAPooling
+from tapnet.paper.budgets import Effort
+from tapnet.paper.numbers import ABLATIONS
+from tapnet.paper.reproduce import trials_of
+from tapnet.paper.targets import TAPNET, Row
+from tapnet.pictures import COLOURS, INK, draw_graph, new_figure, places, save
+from tapnet.training.protocol import split
+from tapnet.training.store import Store, load_model_file
+from tapnet.training.trial import Device, Trial
+
+KEPT = 6
+ROWS = (Row("w/o GCT", changed=ABLATIONS["w/o GCT"]), TAPNET)
+SIZES = range(14, 21)  # nodes of the graph that is shown: small enough to be read
+
+
+def coarsening_trials(dataset: GraphDataset, effort: Effort, device: Device) -> list[Trial]:
+    """One network of each kind: fold 0, chosen by validation loss."""
+    return [trials_of(row, dataset, "fair", effort, device)[0] for row in ROWS]
+
+
+class Kept(NamedTuple):
+    perm: Tensor
+    batch: GraphBatch
+
+
+def kept_by(model: TAPNet, batch: GraphBatch, nodes: int) -> Kept:
+    """The nodes that the first pooling layer of a network keeps, if it may keep so many of each graph."""
+    pool = model.pools[0]
+    assert isinstance(pool, TAPooling)
+    usual, pool.ratio = pool.ratio, nodes
+    try:
+        with torch.inference_mode():
+            h = model.convs[0](model.embedding(batch.x, batch), batch)
+            pooled = pool.coarsen(h, batch, pool.mask())
+    finally:
+        pool.ratio = usual
+    assert pooled.perm is not None
+    assert isinstance(pooled.batch, GraphBatch)
+    return Kept(pooled.perm, pooled.batch)
+
+
+def trained(store: Store, trial: Trial, dataset: GraphDataset) -> TAPNet:
+    weights, _ = load_model_file(store.model_file(trial))
+    build = find_model(trial.model).build
+    assert build is not None
+    model = build(DataShape.of(dataset), trial.settings)
+    model.load_state_dict(weights)
+    assert isinstance(model, TAPNet)
+    return model.eval()
+
+
+def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) -> tuple[list[str], list[str]]:
+    """The picture's files, and what is true of all test graphs, in words."""
+    models = [trained(store, trial, dataset) for trial in trials]
+    test = split(dataset.y, trials[0].protocol, trials[0].folds, 0).test
+    large = test[dataset.nodes_per_graph[test] > KEPT]
+    shown = _to_show(dataset, large)
+    batch = dataset.batch([shown])
+    one_way = batch.edge_index.numpy()
+    edges = one_way[:, one_way[0] < one_way[1]]
+    at = places(edges, batch.num_nodes)
+    figure, axes = new_figure(10.5, 3.9, 1, 3)
+    draw_graph(axes[0, 0], at, edges, fill=[COLOURS[0]] * len(at), size=170)
+    axes[0, 0].set_title(f"(a) graph {shown} of {dataset.name}: {len(at)} nodes, {edges.shape[1]} edges", fontsize=9)
+    words = []
+    for ax, letter, row, model in zip(axes[0, 1:], "bc", ROWS, models, strict=True):
+        kept = kept_by(model, batch, KEPT)
+        chosen = set(kept.perm.tolist())
+        inside = np.array([edge for edge in edges.T.tolist() if set(edge) <= chosen], dtype=np.int64).reshape(-1, 2).T
+        fill = [COLOURS[0] if i in chosen else INK for i in range(len(at))]
+        size = [170.0 if i in chosen else 45.0 for i in range(len(at))]
+        draw_graph(ax, at, inside, fill=fill, size=size, edge_colour=COLOURS[0], faint=edges)
+        name = "TAP" if row is TAPNET else f"TAP {row.label}"
+        found = Connectivity.of(kept.batch)
+        ax.set_title(f"({letter}) {name} keeps {KEPT}: {found.edges} edges, {found.components} components", fontsize=9)
+        every = Connectivity.of(kept_by(model, dataset.batch(large), KEPT).batch)
+        words.append(
+            f"{name}, {KEPT} nodes kept of each of {every.graphs} test graphs: {every.edges / every.graphs:.2f} edges, "
+            f"{every.components / every.graphs:.2f} components, {100 * every.isolated / every.nodes:.0f} % isolated"
+        )
+    return save(figure, Path(store.folder) / "coarsening"), words
+
+
+def _to_show(dataset: GraphDataset, graphs: Tensor) -> int:
+    """The first test graph in one piece and of a size that can be read; not chosen by what it shows."""
+    for graph in graphs.tolist():
+        batch = dataset.batch([graph])
+        if batch.num_nodes in SIZES and Connectivity.of(batch).components == 1:
+            return int(graph)
+    return int(graphs[0])

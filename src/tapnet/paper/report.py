@@ -1,0 +1,203 @@
+"""Cells as tables: in words for a terminal and Markdown, in numbers for CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tapnet.data.catalog import CATALOG
+from tapnet.data.connectivity import Connectivity
+from tapnet.errors import DataError
+from tapnet.paper.compare import LEVEL
+from tapnet.paper.numbers import TABLE5
+from tapnet.paper.reproduce import Cell
+from tapnet.paper.targets import Row, Target
+from tapnet.training.protocol import Protocol
+from tapnet.training.summary import COMMON_EPOCH
+
+DIFFERS = "†"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table under a heading."""
+
+    title: str
+    header: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def markdown(sections: Iterable[Section], level: int = 2) -> str:
+    parts = []
+    for section in sections:
+        lines = [f"{'#' * level} {section.title}", ""]
+        if section.header:
+            lines += [_line(section.header), _line(["---"] * len(section.header)), *map(_line, section.rows), ""]
+        lines += [line for note in section.notes for line in (note, "")]
+        parts.append("\n".join(lines))
+    return "\n".join(parts)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return out.getvalue()
+
+
+def sections_of(target: Target, cells: Sequence[Cell], notes: dict[str, str]) -> list[Section]:
+    """One table a data set; ``notes`` says why one is not here."""
+    tables = _connectivity if target.name == "connectivity" else _accuracies
+    found = [
+        replace(section, notes=(*section.notes, *((f"*{notes[name]}*",) if name in notes else ())))
+        for name in dict.fromkeys(cell.dataset for cell in cells)
+        for section in tables(target, name, [cell for cell in cells if cell.dataset == name])
+    ]
+    if target.note and found:
+        found[-1] = replace(found[-1], notes=(*found[-1].notes, target.note))
+    return found
+
+
+# ---- accuracies ----
+
+
+def explanation(protocols: Sequence[Protocol]) -> list[str]:
+    """What the columns are, once for all tables."""
+    words = {
+        "paper": "**paper**: trained on all folds but one, tested on that one after every epoch; the best test epoch "
+        "of each fold counts. *One epoch* reads the same curves at the epoch that is best on the mean of all "
+        "folds, *last* at the last.",
+        "fair": "**fair**: one more fold is kept for validation, the epoch with its lowest loss counts.",
+    }
+    return [
+        "Accuracy in percent, mean ± standard deviation over the folds, seed 0. "
+        + " ".join(words[protocol] for protocol in protocols),
+        f"{DIFFERS} differs from TAPNet at {100 * LEVEL:g} % by a paired t-test corrected for overlapping training "
+        "sets (Nadeau and Bengio, 2003), for each system and protocol by itself. An empty cell: not measured.",
+    ]
+
+
+def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Section]:
+    header: list[str] = ["system", "the paper prints"]
+    protocols = list(dict.fromkeys(cell.protocol for cell in cells))
+    for protocol in protocols:
+        header += [protocol, "one epoch", "last"] if protocol == "paper" else [protocol]
+    header.append("folds × epochs")
+    if target.name == "table5":
+        header += ["parameters", "of embedding and classifier", "the paper prints"]
+    rows = []
+    for row in dict.fromkeys(id(cell.row) for cell in cells):
+        of_row = [cell for cell in cells if id(cell.row) == row]
+        first = of_row[0]
+        words = [first.row.label, str(first.printed or "")]
+        for cell in of_row:
+            words += _readings(cell)
+        behind = [cell.behind for cell in of_row if cell.results]
+        words.append(", ".join(dict.fromkeys(behind)) if len(behind) == len(of_row) else _by_protocol(of_row))
+        if target.name == "table5":
+            words += [*_parameters(first.row, name), f"{TABLE5[first.row.label][1]:,}"]
+        rows.append(tuple(words))
+    return [Section(f"{name}{_size(name)}", tuple(header), tuple(rows))]
+
+
+def _by_protocol(cells: Sequence[Cell]) -> str:
+    return ", ".join(f"{cell.protocol}: {cell.behind}" for cell in cells if cell.results)
+
+
+def _readings(cell: Cell) -> list[str]:
+    s = cell.summary
+    width = 3 if cell.protocol == "paper" else 1
+    if s is None:
+        return [""] * width
+    mark = f" {DIFFERS}" if cell.p_value is not None and cell.p_value < LEVEL else ""
+    words = [_words(s.mean, s.std) + mark]
+    if width == 3:
+        words += [_words(*s.beside[key]) if s.has_epochs else "" for key in (COMMON_EPOCH, "last epoch")]
+    return words
+
+
+def _words(mean: float, std: float) -> str:
+    return f"{mean:.1f} ± {std:.1f}"
+
+
+def _size(name: str) -> str:
+    entry = CATALOG.get(name)
+    return f": {entry.graphs} graphs, {entry.mean_nodes} nodes, {entry.classes} classes" if entry else ""
+
+
+def _parameters(row: Row, dataset: str) -> tuple[str, str]:
+    """Of the network as a whole, and what the paper counts of it, on REDDIT-BINARY's 566 degrees."""
+    from tapnet.models.tapnet import TAPNet
+
+    model = TAPNet(566, 2, **row.changed)
+    counted = [*model.embedding.parameters(), *model.classifier.parameters()]
+    return f"{model.num_parameters:,}", f"{sum(p.numel() for p in counted):,}"
+
+
+# ---- connectivity ----
+
+
+def _connectivity(target: Target, name: str, cells: Sequence[Cell]) -> list[Section]:
+    header = (
+        "system",
+        "protocol",
+        "graphs",
+        "nodes",
+        "edges",
+        "isolated nodes",
+        "components a graph",
+        "folds × epochs",
+    )
+    rows: list[tuple[str, ...]] = []
+    for cell in cells:
+        levels = coarsened(cell)
+        for i, level in enumerate(levels):
+            if i == 0 and rows:
+                continue  # the input is the same for all
+            rows.append(
+                (
+                    "" if i == 0 else cell.row.label,
+                    "" if i == 0 else cell.protocol,
+                    "input" if i == 0 else f"after layer {i}",
+                    f"{level.nodes / level.graphs:.1f}",
+                    f"{100 * level.edges / levels[0].edges:.0f} % of the input's"
+                    if i
+                    else f"{level.edges / level.graphs:.1f}",
+                    f"{100 * level.isolated / level.nodes:.1f} %",
+                    f"{level.components / level.graphs:.2f}",
+                    "" if i == 0 else cell.behind,
+                )
+            )
+    return [Section(f"{name}{_size(name)}", header if rows else (), tuple(rows))]
+
+
+def coarsened(cell: Cell) -> list[Connectivity]:
+    """Summed over the folds: the test graphs as they are, and after each pooling layer."""
+    every = [r.coarsened for r in cell.results if r.coarsened]
+    return [sum(level[1:], start=level[0]) for level in zip(*every, strict=True)]
+
+
+# ---- a page with the tables in it ----
+
+BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+
+
+def with_tables(file: Path, explained: Sequence[str], tables: Sequence[str]) -> str:
+    """The file's text with everything between its two marks replaced; what people wrote around them stays."""
+    text = file.read_text() if file.exists() else f"# Results\n\n{BEGIN}\n{END}\n"
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise DataError(f"{file}: it has no {BEGIN} … {END} to put the tables between")
+    return f"{before}{BEGIN}\n\n" + "\n\n".join(explained) + "\n\n" + "\n".join(tables) + f"\n{END}{after}"

@@ -1,0 +1,151 @@
+"""From a target to its trials, and from stored trials to the cells of its table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.models.registry import find_model
+from tapnet.paper.budgets import Effort
+from tapnet.paper.compare import corrected_p_value
+from tapnet.paper.numbers import Printed
+from tapnet.paper.targets import TAPNET, Row, Target
+from tapnet.training.protocol import Protocol
+from tapnet.training.store import Store
+from tapnet.training.summary import Summary
+from tapnet.training.trial import ARITHMETIC, Device, TrainingSettings, Trial, TrialResult, digest
+
+
+def trials_of(
+    row: Row, dataset: GraphDataset, protocol: Protocol, effort: Effort, device: Device = "cpu"
+) -> list[Trial]:
+    """One trial a fold."""
+    spec = find_model(row.model)
+    first = Trial(
+        dataset=dataset.name,
+        data=dataset.checksum,
+        model=row.model,
+        settings=spec.make_settings(dataset.name, row.changed),
+        protocol=protocol,
+        fold=0,
+        folds=effort.folds,
+        training=_training(row, effort.epochs),
+        device=device,
+    )
+    return [replace(first, fold=fold) for fold in range(effort.run)]
+
+
+def _training(row: Row, epochs: int) -> TrainingSettings:
+    spec = find_model(row.model)
+    return TrainingSettings(**{**spec.training, "epochs": epochs if spec.fit is None else 1})
+
+
+def without_repeats(trials: Iterable[Trial]) -> list[Trial]:
+    return list({trial.key: trial for trial in trials}.values())
+
+
+class Stored:
+    """What a store holds, by the questions that tables ask."""
+
+    def __init__(self, store: Store) -> None:
+        self._groups: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
+        for result in store.results():
+            t = result.trial
+            if t.seed == 0 and t.arithmetic == ARITHMETIC:
+                self._groups[t.dataset, t.model, digest(asdict(t.settings)), t.protocol].append(result)
+
+    def find(self, dataset: str, row: Row, protocol: Protocol, data: str | None = None) -> tuple[TrialResult, ...]:
+        """The folds of one system that have the most epochs behind them in all; of this copy of the data, if told."""
+        settings = digest(asdict(find_model(row.model).make_settings(dataset, row.changed)))
+        alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
+        for result in self._groups.get((dataset, row.model, settings, protocol), ()):
+            t = result.trial
+            if t.training == _training(row, t.training.epochs) and data in (None, t.data):
+                alike[t.data, t.folds, t.training.epochs, t.threads, t.device].append(result)
+        most = max(alike.values(), key=lambda group: sum(r.trial.training.epochs for r in group), default=[])
+        return tuple(sorted(most, key=lambda r: r.trial.fold))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One system on one data set under one protocol: what the paper prints, and what is stored."""
+
+    dataset: str
+    row: Row
+    protocol: Protocol
+    printed: Printed | None
+    results: tuple[TrialResult, ...]
+    p_value: float | None = None  # of no difference from TAPNet
+
+    @property
+    def summary(self) -> Summary | None:
+        return Summary(self.results) if self.results else None
+
+    @property
+    def behind(self) -> str:
+        """How many folds and epochs, in short."""
+        if not self.results:
+            return ""
+        t, n = self.results[0].trial, len(self.results)
+        folds = f"{n}" if n == t.folds else f"{n} of {t.folds}"
+        return f"{folds} × {t.training.epochs}" if Summary(self.results).has_epochs else f"{folds} folds"
+
+    def to_dict(self, target: str) -> dict[str, Any]:
+        """One line of the CSV file."""
+        s = self.summary
+        first = self.results[0] if self.results else None
+        values: dict[str, Any] = {
+            "target": target,
+            "dataset": self.dataset,
+            "system": self.row.label,
+            "model": self.row.model,
+            "changed": ";".join(f"{k}={v}" for k, v in self.row.changed.items()),
+            "protocol": self.protocol,
+            "paper_mean": None if self.printed is None else self.printed.mean,
+            "paper_std": None if self.printed is None else self.printed.std,
+            "mean": s and round(s.mean, 2),
+            "std": s and round(s.std, 2),
+        }
+        beside = s.beside if s else {}
+        for name, words in (("common_epoch", "best test epoch of the folds' mean"), ("last_epoch", "last epoch")):
+            mean, std = beside.get(words, (None, None))
+            values[f"{name}_mean"], values[f"{name}_std"] = mean and round(mean, 2), std and round(std, 2)
+        return values | {
+            "folds": len(self.results) or None,
+            "epochs": (first and s and s.has_epochs and first.trial.training.epochs) or None,
+            "p_against_tapnet": self.p_value if self.p_value is None else round(self.p_value, 4),
+            "parameters": (first and first.parameters) or None,
+            "seconds": round(sum(r.seconds for r in self.results), 1) or None,
+            "data": first and first.trial.data,
+        }
+
+
+def cells_of(
+    target: Target, datasets: Sequence[str], protocols: Sequence[Protocol], stored: Stored, data: dict[str, str]
+) -> Iterator[Cell]:
+    """Every cell, row by row; ``data`` has the checksums of the copies that are here."""
+    for name in datasets:
+        for protocol in protocols:
+            usual = stored.find(name, TAPNET, protocol, data.get(name))
+            for row in target.rows:
+                found = stored.find(name, row, protocol, data.get(name))
+                cell = Cell(name, row, protocol, target.printed(row, name), found)
+                yield replace(cell, p_value=_p_value(found, usual)) if row.changed or row.model != "tapnet" else cell
+
+
+def _p_value(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> float | None:
+    if not ours or not usual or _conditions(ours[0]) != _conditions(usual[0]):
+        return None
+    t = usual[0].trial
+    training_folds = t.folds - (2 if t.protocol == "fair" else 1)
+    columns = [{r.trial.fold: r.reading.accuracy for r in results} for results in (ours, usual)]
+    return corrected_p_value(columns[0], columns[1], 1 / training_folds)
+
+
+def _conditions(result: TrialResult) -> tuple[Any, ...]:
+    """What two systems must share for their folds to be compared; a system without epochs has no number of them."""
+    t = result.trial
+    return t.data, t.folds, t.protocol

@@ -1,0 +1,157 @@
+"""Each table and figure of the paper that trials stand behind: which systems, on which data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tapnet.errors import SettingError
+from tapnet.paper.numbers import ABLATIONS, TABLE5, Printed, printed
+
+SOCIAL = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
+BIOLOGICAL = ("DD", "PTC", "MUTAG", "PROTEINS")
+THREE = ("PTC", "IMDB-MULTI", "REDDIT-BINARY")
+SMALL = ("MUTAG", "PTC", "IMDB-BINARY", "IMDB-MULTI", "PROTEINS")
+LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
+AUX = 1.0  # the weight of the auxiliary loss, which the paper does not say
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system: a model with some of its settings changed."""
+
+    label: str  # as the paper writes it
+    model: str = "tapnet"
+    changed: Mapping[str, Any] = field(default_factory=dict)
+
+    def printed(self, dataset: str) -> Printed | None:
+        return printed(self.model, dataset, self.changed)
+
+
+TAPNET = Row("TAPNet")  # what the others are compared with
+
+
+@dataclass(frozen=True)
+class Target:
+    """What `tapnet reproduce` takes: a table or a figure."""
+
+    name: str
+    title: str
+    datasets: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    note: str = ""
+
+    def printed(self, row: Row, dataset: str) -> Printed | None:
+        if self.name == "table5":
+            return TABLE5[row.label][0] if dataset == "REDDIT-BINARY" else None
+        return row.printed(dataset)
+
+
+_SYSTEMS = (
+    Row("WL", "wl"),
+    Row("PSCN", "pscn"),
+    Row("DGCNN", "dgcnn"),
+    Row("SAGPool", "sagpool"),
+    Row("DIFFPOOL", "diffpool"),
+    Row("g-U-Net", "gunet"),
+    Row("GIN", "gin"),
+    Row("EigenPool", "eigenpool"),
+    Row("HaarPool", "haarpool"),
+    TAPNET,
+)
+_TOPK = Row("Net_top-k", changed={"pool": "topk"})
+_SORT = Row("Net_sort", changed={"pool": "sort"})
+_DIFF = Row("Net_diff", changed={"pool": "diff"})
+
+
+def _without(label: str) -> Row:
+    return Row(label, changed=ABLATIONS[label])
+
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target("table1", "Table 1: all systems on the social networks", SOCIAL, _SYSTEMS),
+        Target("table2", "Table 2: all systems on the bioinformatics data sets", BIOLOGICAL, _SYSTEMS),
+        Target(
+            "table3",
+            "Table 3: other pooling layers in TAPNet's architecture",
+            THREE,
+            (_DIFF, _SORT, _TOPK, TAPNET),
+        ),
+        Target(
+            "table4",
+            "Table 4: TAPNet without its parts, and with the auxiliary objective",
+            THREE,
+            (
+                *map(_without, ("w/o TAP", "w/o LV", "w/o GV", "w/o GCT")),
+                TAPNET,
+                Row("w AUX", changed={"aux": AUX}),
+            ),
+            f"The paper does not say how much the auxiliary objective weighs; here it weighs {AUX:g}.",
+        ),
+        Target(
+            "table5",
+            "Table 5: what the parameters of TAP bring",
+            ("REDDIT-BINARY",),
+            (*map(_without, ("w/o TAP", "w/o LV&GV")), TAPNET),
+            "The paper's 323,666 parameters are those of the embedding and the classifier; it leaves out the GCN "
+            "layers of the blocks. For its 331,090 no reading was found: 7,424 more cannot be three equal layers.",
+        ),
+        Target(
+            "lambda",
+            "Figure: the weight λ of the connectivity term",
+            ("PTC", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY"),
+            tuple(Row(f"λ = {value:g}", changed={} if value == 0.1 else {"connectivity": value}) for value in LAMBDAS),
+            "λ = 0.1 is TAPNet. The figure's caption in the paper says IMDB-BINARY, its text IMDB-MULTI.",
+        ),
+        Target(
+            "norm",
+            "The normalisation of the GCN layers in TAPNet",
+            SMALL,
+            (
+                Row("neighbour: A D⁻¹"),
+                *(
+                    Row(label, changed={"norm": label.split(":")[0]})
+                    for label in ("symmetric: D^-½ A D^-½", "mean: D⁻¹ A", "sum: A")
+                ),
+            ),
+            "`neighbour` is TAPNet's default: the paper cites the symmetric one, its authors' earlier program this.",
+        ),
+        Target(
+            "pools",
+            "All pooling layers in TAPNet's architecture",
+            SMALL,
+            (
+                *(_DIFF, _SORT, _TOPK),
+                *(Row(f"Net_{pool}", changed={"pool": pool}) for pool in ("sag", "eigen", "haar")),
+                _without("w/o TAP"),
+                TAPNET,
+            ),
+        ),
+        Target(
+            "connectivity",
+            "How the coarsened graphs hang together after training",
+            THREE,
+            (TAPNET, _without("w/o GCT"), _TOPK, _SORT, Row("Net_sag", changed={"pool": "sag"})),
+            "Counted over all test graphs of the folds with the weights of the last epoch; `input` is the graphs as "
+            "they are. Layers that merge nodes (DiffPool, EigenPool, HaarPool) isolate none and are left out.",
+        ),
+    )
+}
+FIGURES = {
+    "coarsening": "Figure: what TAP keeps with and without its connectivity term",
+    "voting": "Figure: local voting on four nodes",
+    "architecture": "Figure: the network, drawn from the model",
+}
+
+
+def find_targets(name: str) -> list[str]:
+    """The names of the targets that a word stands for."""
+    known = [*TARGETS, *FIGURES]
+    if name == "all":
+        return known
+    if name not in known:
+        raise SettingError(f"a target is one of {', '.join(known)} or all, not {name!r}")
+    return [name]

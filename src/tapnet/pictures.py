@@ -1,0 +1,207 @@
+"""Drawing: one look for every picture, and graphs with fixed places for their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tapnet.models.explain import Explanation
+
+INK, GREY, PALE = "#222222", "#9a9a9a", "#d9d9d9"
+# Okabe and Ito's colours: told apart by the colour-blind, and in this order by their grey as well.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#777777")
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """A figure that needs no screen, and its axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def save(figure: Figure, stem: Path, endings: Sequence[str] = ("png", "svg")) -> list[str]:
+    """Writes the picture in each format and returns the names of the files; the same picture gives the same bytes."""
+    import matplotlib
+
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": "tapnet", "svg.fonttype": "none"}):
+        for ending in endings:
+            dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+            figure.savefig(f"{stem}.{ending}", dpi=150, metadata=dated)
+    return [f"{stem.name}.{ending}" for ending in endings]
+
+
+def places(edges: NDArray[np.int64], num_nodes: int) -> NDArray[np.float64]:
+    """[2, E] → [N, 2] in the unit square: where the nodes are drawn, the same every time."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(range(num_nodes))
+    graph.add_edges_from(edges.T.tolist())
+    parts = sorted(nx.connected_components(graph), key=len, reverse=True)
+    found = np.zeros((num_nodes, 2))
+    left = 0.0
+    for part in parts:  # side by side, each as wide as it is large
+        nodes = sorted(part)
+        width = np.sqrt(len(nodes))
+        around = _places_of_component(graph.subgraph(nodes), nodes)
+        found[nodes] = around * width / 2 + [left + width / 2, 0]
+        left += width + 0.3
+    span = np.ptp(found, axis=0).max() or 1.0
+    return np.asarray((found - found.min(axis=0)) / span)
+
+
+def _places_of_component(graph: Any, nodes: Sequence[int]) -> NDArray[np.float64]:
+    """[n, 2] within -1 to 1; by shortest paths where they are cheap, by springs in large graphs."""
+    import networkx as nx
+
+    if len(nodes) == 1:
+        return np.zeros((1, 2))
+    if len(nodes) <= 300:
+        found = nx.kamada_kawai_layout(graph, pos=nx.circular_layout(graph))
+    else:
+        found = nx.spring_layout(graph, seed=0, iterations=60)
+    return np.array([found[node] for node in nodes])
+
+
+def draw_graph(
+    ax: Axes,
+    at: NDArray[np.float64],
+    edges: NDArray[np.int64],
+    *,
+    fill: Sequence[str],
+    size: Sequence[float] | float,
+    labels: Sequence[str] | None = None,
+    edge_colour: str = INK,
+    faint: NDArray[np.int64] | None = None,
+    ink: Sequence[str] | str = "white",
+) -> None:
+    """Nodes at their places over their edges; ``faint`` edges are drawn pale below."""
+    from matplotlib.collections import LineCollection
+
+    if faint is not None and faint.size:
+        ax.add_collection(LineCollection(list(at[faint.T]), colors=PALE, linewidths=1.2, zorder=1))
+    if edges.size:
+        ax.add_collection(LineCollection(list(at[edges.T]), colors=edge_colour, linewidths=1.6, zorder=2))
+    ax.scatter(at[:, 0], at[:, 1], s=size, c=list(fill), edgecolors="white", linewidths=0.8, zorder=3)
+    inks = [ink] * len(at) if isinstance(ink, str) else ink
+    for (x, y), label, colour in zip(at, labels or (), inks, strict=False):
+        ax.text(x, y, label, ha="center", va="center", fontsize=7, color=colour, zorder=4)
+    ax.set_aspect("equal")
+    ax.margins(0.12)
+    ax.axis("off")
+
+
+# ---- a graph and what a network keeps of it ----
+
+
+def draw_explanation(
+    edges: NDArray[np.int64],
+    explanation: Explanation,
+    category: NDArray[np.int64],
+    names: Sequence[str],
+    title: str,
+) -> Figure:
+    """The graph, and its coarsened graphs after each pooling layer, with every node at the same place.
+
+    Size: the score by which the layer chose. Colour (and letters, where names are short): the category. Grey: dropped.
+    """
+    at = places(edges, len(category))
+    shown = [int(c) for c in np.unique(category)]
+    colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
+    short = all(len(names[c]) <= 2 for c in shown) and len(at) <= 60
+    layers = explanation.layers
+    figure, axes = new_figure(0.4 + 3.1 * (len(layers) + 1), 4.0, 1, len(layers) + 1)
+    usual = float(np.clip(9000 / max(len(at), 1), 12, 230))
+    for i, ax in enumerate(axes.flat):
+        score = np.zeros(len(at))
+        kept = np.ones(len(at), dtype=bool)
+        if layers:
+            layer = layers[max(i - 1, 0)]
+            score[layer.nodes] = _from_zero_to_one(layer.score)
+            if i > 0:
+                kept[:] = False
+                kept[layer.nodes[layer.kept]] = True
+        inside = edges[:, kept[edges].all(axis=0)]
+        draw_graph(
+            ax,
+            at,
+            inside,
+            fill=[colour[int(c)] if k else PALE for c, k in zip(category, kept, strict=True)],
+            size=[usual * (0.55 + 0.9 * s) if k else usual * 0.3 for s, k in zip(score, kept, strict=True)],
+            labels=[names[int(c)] if k else "" for c, k in zip(category, kept, strict=True)] if short else None,
+            faint=edges if i > 0 else None,
+        )
+        nodes, count = int(kept.sum()), inside.shape[1]
+        name = "input" if i == 0 else f"after pooling {i}"
+        ax.set_title(f"{name}\n{nodes} nodes, {count} edges", fontsize=9)
+    figure.suptitle(title, fontsize=10)
+    if len(shown) <= 12:
+        handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=names[c]) for c in shown]
+        handles.append(axes[0, 0].scatter([], [], s=20, c=PALE, label="dropped"))
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=min(len(handles), 9), fontsize=8, frameon=False
+        )
+    return figure
+
+
+def _from_zero_to_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+    return (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
+
+
+# ---- a run ----
+
+
+def draw_run(
+    curves: Sequence[Mapping[str, Sequence[float]]],
+    confusion: NDArray[np.int64] | None,
+    classes: Sequence[str],
+    title: str,
+) -> Figure:
+    """Learning curves as the folds' mean with their spread, and the confusion matrix over all test folds."""
+    names = {"test_accuracy": "test", "validation_accuracy": "validation"}
+    losses = {"train_loss": "training", "validation_loss": "validation"}
+    panels = 2 + (confusion is not None)
+    figure, axes = new_figure(3.6 * panels, 3.6, 1, panels)
+    for ax, shown, word in zip(axes.flat, (names, losses), ("accuracy in percent", "loss"), strict=False):
+        for i, (key, label) in enumerate(shown.items()):
+            folds = [np.asarray(fold[key], dtype=float) for fold in curves if key in fold]
+            if not folds:
+                continue
+            values = np.stack([fold[: min(map(len, folds))] for fold in folds])
+            epoch, mean, spread = np.arange(1, values.shape[1] + 1), values.mean(axis=0), values.std(axis=0)
+            ax.plot(epoch, mean, color=COLOURS[i], linestyle="-" if i == 0 else "--", label=label)
+            ax.fill_between(epoch, mean - spread, mean + spread, color=COLOURS[i], alpha=0.2, linewidth=0)
+        ax.set_xlabel("epoch", fontsize=8)
+        ax.set_ylabel(word, fontsize=8)
+        ax.tick_params(labelsize=8)
+        ax.grid(color="#eeeeee")
+        ax.legend(fontsize=8, frameon=False)
+    if confusion is not None:
+        _draw_confusion(axes[0, 2], confusion, classes)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _draw_confusion(ax: Axes, confusion: NDArray[np.int64], classes: Sequence[str]) -> None:
+    share = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    ax.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    for i, j in np.ndindex(*confusion.shape):
+        ink = "white" if share[i, j] > 0.55 else INK
+        ax.text(j, i, f"{confusion[i, j]}\n{100 * share[i, j]:.0f} %", ha="center", va="center", fontsize=8, color=ink)
+    ax.set_xticks(range(len(classes)), classes, fontsize=8, rotation=30 if max(map(len, classes)) > 6 else 0)
+    ax.set_yticks(range(len(classes)), classes, fontsize=8)
+    ax.set_xlabel("predicted", fontsize=8)
+    ax.set_ylabel("true", fontsize=8)
