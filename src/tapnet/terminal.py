@@ -170,21 +170,23 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
                 console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
 
 
-def print_sections(title: str, sections: Sequence[Section]) -> None:
-    """The tables of a target; numbers keep their lines, names may be folded."""
+def print_sections(title: str, sections: Sequence[Section], explanation: Sequence[str]) -> None:
+    """The tables of a target, then how to read them."""
     console = Console(highlight=False)
     console.print(f"\n[bold]{escape(title)}[/]")
     for section in sections:
         console.print(f"\n{escape(section.title)}")
         if section.header:
-            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+            table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
             for i, name in enumerate(section.header):
-                table.add_column(escape(name), justify="left" if i == 0 else "right", no_wrap=i > 0 and len(name) < 10)
+                table.add_column(escape(name), justify="left" if i == 0 else "right", no_wrap=True)
             for row in section.rows:
                 table.add_row(*map(escape, row))
             console.print(table)
         for note in section.notes:
             console.print(f"[dim]{escape(note.strip('*'))}[/]")
+    for text in explanation:
+        console.print(f"\n[dim]{escape(text.replace('*', ''))}[/]")
 
 
 def print_bench(cases: Sequence[Case], threads: int) -> None:

@@ -165,7 +165,7 @@ def test_nothing_is_computed_twice_and_missing_says_what_is_left(quick):
 def test_trials_of_another_machine_are_merged_by_copying_files(quick, tmp_path):
     folder, _ = quick
     shutil.copytree(folder / "results/quick/trials", tmp_path / "store/trials")
-    tapnet(*QUICK, "--stored", "--out", "store", folder=tmp_path)
+    tapnet(*QUICK, "--stored", "--out", "store", folder=tmp_path)  # QUICK's own budget, whose data these are
     assert (tmp_path / "store/table2.csv").read_text() == (folder / "results/quick/table2.csv").read_text()
     assert len(list(Store(tmp_path / "store").results())) == 12
 

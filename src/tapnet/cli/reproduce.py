@@ -33,11 +33,12 @@ def reproduce(
     systems: Annotated[str | None, typer.Option(help="Some of the target's rows, such as TAPNet,GIN.")] = None,
     protocol: Annotated[str, typer.Option(help="paper, fair or both.")] = "both",
     budget: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="quick: a minute, proves the path; standard: an evening on two cores; paper: 10 folds × 200 epochs."
+            help="quick: a minute, proves the path; standard: an evening on two cores; paper: 10 folds × 200 epochs.",
+            show_default="quick; paper with --stored",
         ),
-    ] = "quick",
+    ] = None,
     folds: Annotated[
         int | None, typer.Option(help="Run only so many of the folds.", show_default="the budget's")
     ] = None,
@@ -66,6 +67,7 @@ def reproduce(
     from tapnet.paper.targets import FIGURES, TARGETS, find_targets
     from tapnet.training.processes import available_cores, get_ready
 
+    budget = budget or ("paper" if stored else "quick")
     names, chosen = find_targets(target), find_budget(budget)
     protocols = _protocols(protocol)
     targets = [_narrowed(TARGETS[name], datasets, systems, several=len(names) > 1) for name in names if name in TARGETS]
@@ -249,7 +251,7 @@ def _tables(
         page.append(f"## {target.title}\n\n" + markdown(sections, level=3))
         lines += rows
         if not as_json:
-            print_sections(target.title, sections)
+            print_sections(target.title, sections, explanation(protocols))
     if report is not None:
         _write(report, with_tables(report, explanation(protocols), page))
     return lines, files, notes

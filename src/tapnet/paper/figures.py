@@ -155,7 +155,7 @@ def draw_voting(folder: Path) -> list[str]:
     titles = (
         "(a) four nodes with two features each",
         "(b) similarity of the ends of each edge,\nand of each node with itself",
-        "(c) local vote: the mean similarity with the\nneighbours and itself, over the number of nodes",
+        "(c) the mean similarity with neighbours and itself;\nbelow, the local vote: its softmax over the graph",
     )
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.plot(at[edges, 0], at[edges, 1], color=GREY, zorder=1)
@@ -163,9 +163,16 @@ def draw_voting(folder: Path) -> list[str]:
         ax.axis("off")
         ax.set_aspect("equal")
         ax.margins(0.3)
-    size = 900 + 5000 * (votes - votes.min())
+    near = np.eye(4)
+    near[edges[0], edges[1]] = near[edges[1], edges[0]] = 1
+    mean = (near * similarity).sum(axis=1) / near.sum(axis=1)
+    size = 900 + 40_000 * (votes - votes.min())
     for i, (left, bottom) in enumerate(at):
-        words = ("\n".join(f"{v:.1f}" for v in x[i].tolist()), f"{similarity[i, i]:.2f}", f"{votes[i]:.3f}")
+        words = (
+            "\n".join(f"{v:.1f}" for v in x[i].tolist()),
+            f"{similarity[i, i]:.2f}",
+            f"{mean[i]:.2f}\n{votes[i]:.3f}",
+        )
         for ax, word, area in zip(axes.flat, words, (900, 900, size[i]), strict=True):
             ax.scatter([left], [bottom], s=area, color=COLOURS[0], zorder=2)
             ax.text(left, bottom, word, ha="center", va="center", color="white", fontsize=9, zorder=3)
@@ -204,7 +211,7 @@ def draw_architecture(folder: Path) -> list[str]:
             _arrow(ax, ((i - 1) * step + 0.4, 1.0), (i * step - 0.4, 1.0))
     read = [1, *(3 + 2 * i for i in range(len(model.convs)))]
     for place in read:
-        _box(ax, place * step, 0.0, "max, mean, sum", f"{3 * levels[0].x.size(1)}", COLOURS[2], width=0.92)
+        _box(ax, place * step, 0.0, "max mean\nsum", f"{3 * levels[0].x.size(1)}", COLOURS[2], width=0.92)
         _arrow(ax, (place * step, 0.62), (place * step, 0.34))
     end = len(boxes) * step + 0.25
     classifier = model.classifier
@@ -233,8 +240,8 @@ def _box(ax: Any, x: float, y: float, name: str, shape: str, colour: str, width:
             edgecolor="none",
         )
     )  # fmt: skip
-    ax.text(x, y + 0.12, name, ha="center", va="center", color="white", fontsize=8.5, weight="bold")
-    ax.text(x, y - 0.13, shape, ha="center", va="center", color="white", fontsize=8.5)
+    ax.text(x, y + 0.12, name, ha="center", va="center", color="white", fontsize=8.5, weight="bold", linespacing=1)
+    ax.text(x, y - 0.18, shape, ha="center", va="center", color="white", fontsize=8.5)
 
 
 def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -81,7 +81,8 @@ def explanation(protocols: Sequence[Protocol]) -> list[str]:
         "fair": "**fair**: one more fold is kept for validation, the epoch with its lowest loss counts.",
     }
     return [
-        "Accuracy in percent, mean ± standard deviation over the folds, seed 0. "
+        "Accuracy in percent, mean ± standard deviation over the folds, seed 0; **behind it**: folds × epochs. "
+        "**printed**: the paper's own number, by a protocol that it does not name. "
         + " ".join(words[protocol] for protocol in protocols),
         f"{DIFFERS} differs from TAPNet at {100 * LEVEL:g} % by a paired t-test corrected for overlapping training "
         "sets (Nadeau and Bengio, 2003), for each system and protocol by itself. An empty cell: not measured.",
@@ -89,13 +90,13 @@ def explanation(protocols: Sequence[Protocol]) -> list[str]:
 
 
 def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Section]:
-    header: list[str] = ["system", "the paper prints"]
+    header: list[str] = ["system", "printed"]
     protocols = list(dict.fromkeys(cell.protocol for cell in cells))
     for protocol in protocols:
         header += [protocol, "one epoch", "last"] if protocol == "paper" else [protocol]
-    header.append("folds × epochs")
+    header.append("behind it")
     if target.name == "table5":
-        header += ["parameters", "of embedding and classifier", "the paper prints"]
+        header += ["parameters", "embedding + classifier", "printed"]
     rows = []
     for row in dict.fromkeys(id(cell.row) for cell in cells):
         of_row = [cell for cell in cells if id(cell.row) == row]
@@ -103,16 +104,11 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
         words = [first.row.label, str(first.printed or "")]
         for cell in of_row:
             words += _readings(cell)
-        behind = [cell.behind for cell in of_row if cell.results]
-        words.append(", ".join(dict.fromkeys(behind)) if len(behind) == len(of_row) else _by_protocol(of_row))
+        words.append(", ".join(dict.fromkeys(cell.behind for cell in of_row if cell.results)))
         if target.name == "table5":
             words += [*_parameters(first.row, name), f"{TABLE5[first.row.label][1]:,}"]
         rows.append(tuple(words))
     return [Section(f"{name}{_size(name)}", tuple(header), tuple(rows))]
-
-
-def _by_protocol(cells: Sequence[Cell]) -> str:
-    return ", ".join(f"{cell.protocol}: {cell.behind}" for cell in cells if cell.results)
 
 
 def _readings(cell: Cell) -> list[str]:

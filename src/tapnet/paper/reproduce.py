@@ -9,7 +9,7 @@ from typing import Any
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.models.registry import find_model
-from tapnet.paper.budgets import Effort
+from tapnet.paper.budgets import BUDGETS, Effort
 from tapnet.paper.compare import corrected_p_value
 from tapnet.paper.numbers import Printed
 from tapnet.paper.targets import TAPNET, Row, Target
@@ -58,15 +58,20 @@ class Stored:
                 self._groups[t.dataset, t.model, digest(asdict(t.settings)), t.protocol].append(result)
 
     def find(self, dataset: str, row: Row, protocol: Protocol, data: str | None = None) -> tuple[TrialResult, ...]:
-        """The folds of one system that have the most epochs behind them in all; of this copy of the data, if told."""
+        """The folds of one system with the most epochs behind them, up to the paper's; of this copy of the data."""
         settings = digest(asdict(find_model(row.model).make_settings(dataset, row.changed)))
         alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in self._groups.get((dataset, row.model, settings, protocol), ()):
             t = result.trial
             if t.training == _training(row, t.training.epochs) and data in (None, t.data):
                 alike[t.data, t.folds, t.training.epochs, t.threads, t.device].append(result)
-        most = max(alike.values(), key=lambda group: sum(r.trial.training.epochs for r in group), default=[])
-        return tuple(sorted(most, key=lambda r: r.trial.fold))
+        return tuple(sorted(max(alike.values(), key=_weight, default=[]), key=lambda r: r.trial.fold))
+
+
+def _weight(group: Sequence[TrialResult]) -> tuple[int, int]:
+    """More folds and epochs count for more, but epochs beyond the paper's for nothing."""
+    epochs = group[0].trial.training.epochs
+    return len(group) * min(epochs, BUDGETS["paper"].small.epochs), -epochs
 
 
 @dataclass(frozen=True)
