@@ -150,6 +150,7 @@ def draw_explanation(
     if len(shown) <= 12:
         handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=names[c]) for c in shown]
         handles.append(axes[0, 0].scatter([], [], s=20, c=PALE, label="dropped"))
+        handles.append(axes[0, 0].scatter([], [], s=0, label="(larger: a higher score)"))
         figure.legend(
             handles=handles, loc="outside lower center", ncols=min(len(handles), 9), fontsize=8, frameon=False
         )

@@ -50,8 +50,7 @@ def _accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
                     shift = 0.0 if cell.protocol == "paper" else 0.25
                     label = f"{cell.protocol}: {PROTOCOLS[cell.protocol]}"
                     _dot(ax, cell.summary.mean, cell.summary.std, place + shift, cell.protocol, label)
-        behind = dict.fromkeys(c.behind for c in cells if c.dataset == name and c.results)
-        ax.set_title(f"{name}\n{', '.join(behind)}", fontsize=9)
+        ax.set_title(_title(name, cells), fontsize=9)
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(labelsize=8)
         ax.grid(axis="x", color="#eeeeee")
@@ -62,6 +61,13 @@ def _accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
         ax.axis("off")
     _legend(figure, axes)
     return figure
+
+
+def _title(name: str, cells: Sequence[Cell]) -> str:
+    """The data set, and how many folds × epochs stand behind its points."""
+    trained = [c for c in cells if c.dataset == name and c.summary and c.summary.has_epochs]
+    behind = ", ".join(dict.fromkeys(c.behind for c in trained))
+    return f"{name}\n{behind} epochs" if behind else name
 
 
 def _dot(ax: Any, mean: float, std: float, place: float, look: str, label: str) -> None:
@@ -92,9 +98,8 @@ def _lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
                 shift = 0.93 if protocol == "paper" else 1.07  # so that one bar does not hide the other
                 label = f"{protocol}: {PROTOCOLS[protocol]}"
                 ax.errorbar(np.array(x) * shift, y, spread, label=label, capsize=2, elinewidth=1, **LOOK[protocol])
-        behind = dict.fromkeys(c.behind for c in cells if c.dataset == name and c.results)
         ax.set_xscale("log")
-        ax.set_title(f"{name}\n{', '.join(behind)}", fontsize=9)
+        ax.set_title(_title(name, cells), fontsize=9)
         ax.set_xlabel("λ, the weight of the connectivity term", fontsize=8)
         ax.tick_params(labelsize=8)
         ax.grid(color="#eeeeee")
