@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.data.load import load_dataset as load_dataset
     from tapnet.errors import TapnetError as TapnetError
+    from tapnet.estimator import TAPClassifier as TAPClassifier
     from tapnet.models.tapnet import TAPNet as TAPNet
     from tapnet.nn.link import link_prediction_loss as link_prediction_loss
     from tapnet.nn.tap import TAPooling as TAPooling
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "GraphBatch": "tapnet.data.batch",
     "GraphDataset": "tapnet.data.dataset",
+    "TAPClassifier": "tapnet.estimator",
     "TAPNet": "tapnet.models.tapnet",
     "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",

@@ -72,6 +72,11 @@ class GraphDataset:
         return len(self.node_ptr) - 1
 
     @property
+    def shape(self) -> tuple[int]:
+        """[G]: scikit-learn's splitters cut what has a shape as an array, ``dataset[indices, ...]``."""
+        return (len(self),)
+
+    @property
     def num_graphs(self) -> int:
         return len(self)
 
@@ -202,6 +207,8 @@ class GraphDataset:
         has them; a slice or several numbers give the data set of those graphs."""
         from torch_geometric.data import Data
 
+        if isinstance(index, tuple) and index[1:] == (...,):
+            index = index[0]
         if isinstance(index, slice):
             return self.subset(range(*index.indices(len(self))))
         if np.ndim(index) > 0:

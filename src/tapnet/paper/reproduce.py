@@ -65,7 +65,8 @@ class Stored:
             t = result.trial
             if t.training == _training(row, t.training.epochs) and data in (None, t.data):
                 alike[t.data, t.folds, t.training.epochs, t.threads, t.device].append(result)
-        return tuple(sorted(max(alike.values(), key=_weight, default=[]), key=lambda r: r.trial.fold))
+        groups = sorted(alike.values(), key=_weight)
+        return tuple(sorted(groups[-1], key=lambda r: r.trial.fold)) if groups else ()
 
 
 def _weight(group: Sequence[TrialResult]) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,7 +47,7 @@ class SavedModel:
     def categories(self) -> tuple[Hashable, ...] | None:
         """The values that nodes had in the training data; None where they are floats."""
         values = self.about["categories"]
-        return None if values is None else tuple(values)
+        return None if values is None else tuple(tuple(v) if isinstance(v, list) else v for v in values)
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -73,8 +73,10 @@ class SavedModel:
             return self._prepared(dataset)
         if dataset.categories is None:
             raise DataError(f"the model reads node categories; {dataset.name} has numbers")
-        number = {_plain(value): i for i, value in enumerate(self.categories)}
-        place = torch.tensor([number.get(_plain(value), -1) for value in dataset.categories], dtype=torch.int64)
+        exact = {value: i for i, value in enumerate(self.categories)}
+        plain = {_plain(value): i for value, i in exact.items()}
+        numbers = [exact.get(value, plain.get(_plain(value), -1)) for value in dataset.categories]
+        place = torch.tensor(numbers, dtype=torch.int64)
         x = place[dataset.x] if len(place) else dataset.x
         if bool((x < 0).any()):
             unknown = sorted({str(dataset.categories[int(i)]) for i in dataset.x[x < 0].unique()})
@@ -83,7 +85,7 @@ class SavedModel:
                 stacklevel=2,
             )
             known = (x >= 0).unsqueeze(1)
-            x = torch.nn.functional.one_hot(x.clamp(min=0), len(number)).float() * known
+            x = torch.nn.functional.one_hot(x.clamp(min=0), len(self.categories)).float() * known
         return self._prepared(replace(dataset, x=x, categories=self.categories, prepared={}))
 
     def _prepared(self, dataset: GraphDataset) -> GraphDataset:
@@ -125,8 +127,10 @@ class SavedModel:
             network = spec.build(shape, settings)
             network.load_state_dict(weights)
             found = cls(network.eval(), about)
-            if len(found.classes) != shape.num_classes or asdict(shape)["in_channels"] < 1:
-                raise ValueError("its classes do not fit its settings")
+            inputs = shape.in_channels if found.categories is None else len(found.categories)
+            if (len(found.classes), max(inputs, 1)) != (shape.num_classes, shape.in_channels):
+                raise ValueError("its classes or categories do not fit its settings")
+            hash((found.classes, found.categories))  # a TypeError for what can be no value
         except (KeyError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError, SettingError) as error:
             raise DataError(f"{file}: not a model that this version can use ({error})") from None
         return found
