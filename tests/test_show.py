@@ -133,12 +133,10 @@ def test_a_file_that_is_no_model_is_one_sentence(model, tmp_path, damage):
 def test_a_molecule_is_drawn_with_its_elements(model, tmp_path):
     done = tapnet("show", model, 0, "--out", "molecule.svg", folder=tmp_path)
     assert "graph 0: " in done.stdout
-    words = [
-        "".join(e.itertext()) for e in ET.parse(tmp_path / "molecule.svg").iter("{http://www.w3.org/2000/svg}text")
-    ]
-    assert {"C", "N", "O", "dropped", "17 nodes, 19 edges", "14 nodes,"} <= {
-        w[: len("14 nodes,")] for w in words
-    } | set(words)
+    drawn = ET.parse(tmp_path / "molecule.svg").iter("{http://www.w3.org/2000/svg}text")
+    words = {"".join(e.itertext()) for e in drawn}
+    assert {"C", "N", "O", "dropped", "17 nodes, 19 edges"} <= words
+    assert any(word.startswith("14 nodes, ") for word in words)
     for ending in ("png", "pdf"):
         tapnet("show", model, 0, "--out", f"molecule.{ending}", folder=tmp_path)
         assert (tmp_path / f"molecule.{ending}").stat().st_size > 5000

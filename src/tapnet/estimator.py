@@ -311,8 +311,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         with _alone(self.threads), torch.inference_mode():
             for graphs in torch.arange(len(data)).split(GRAPHS_AT_ONCE):
                 for part in network.parts(graphs, data.nodes_per_graph[graphs]):
-                    levels = network.levels(data.batch(part))
-                    found[part] = torch.cat([level.batch.readout(level.x) for level in levels], dim=1)
+                    found[part] = network.readouts(network.levels(data.batch(part)))
         return found.numpy()
 
     def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,11 +17,15 @@ from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
+    from tapnet.training.store import Store
+    from tapnet.training.summary import Summary
     from tapnet.training.trial import Trial
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="A data set's name, or the path of one.")] = "MUTAG",
+    dataset: Annotated[
+        str, typer.Argument(help="A data set's name; or a path: TU folder, archive, text, or folder of graphs.")
+    ] = "MUTAG",
     model: Annotated[str, typer.Option(help="The system; `tapnet models` lists them.")] = "tapnet",
     pool: Annotated[
         str | None,
@@ -67,13 +74,17 @@ def train(
     threads: Annotated[int, typer.Option(help="Threads a fold.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     checkpoint_every: Annotated[int, typer.Option(help="Epochs between checkpoints.")] = 20,
+    final: Annotated[
+        bool, typer.Option("--final", help="Then train one model on all graphs: final.safetensors in the run's folder.")
+    ] = False,
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/DATASET-MODEL-…")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model by cross-validation and print its accuracy with the protocol behind it.
 
-    The same command again does only what is missing.
+    The same command again does only what is missing. A folder of graphs holds a .graphml or .json file a graph, and
+    labels.csv: a header (graph,class), then a line a graph.
     """
     chosen: dict[str, Any] = {
         "pool": pool,
@@ -92,6 +103,7 @@ def train(
     jobs = jobs or max(1, available_cores() // threads)
     if jobs > 1:
         get_ready()
+    from tapnet.data.graph_files import require_classes
     from tapnet.data.load import check_features, load_dataset
     from tapnet.models.registry import find_model
     from tapnet.models.spec import check_types
@@ -110,10 +122,14 @@ def train(
     check_types(TrainingSettings, steps)
     if spec.fit is not None and steps:
         raise SettingError(f"the model {model} is not trained in steps: it has no {', '.join(steps)}")
+    if spec.fit is not None and final:
+        raise SettingError(f"the model {model} is no network, so --final has nothing to save")
     training = TrainingSettings(**{**spec.training, **steps, "epochs": epochs if spec.fit is None else 1})
     rules = protocols.check(protocol, folds)
     chosen_folds = _fold_numbers(only_folds, folds)
-    data = load_dataset(dataset, data_dir, features=wanted)
+    with _notes():
+        data = load_dataset(dataset, data_dir, features=wanted)
+    require_classes(data)
     protocols.split(data.y, rules, folds, 0)
     spec.prepare(data, spec.make_settings(data.name, given))  # here with a bar; the folds find it in the cache
     trials = [
@@ -133,7 +149,7 @@ def train(
         for fold in chosen_folds
     ]
     reference = DataReference(dataset, None if data_dir is None else str(data_dir), features=wanted)
-    _run(trials, data, reference, out, jobs, checkpoint_every, as_json)
+    _run(trials, data, reference, out, jobs, checkpoint_every, final, as_json)
 
 
 def _run(
@@ -143,6 +159,7 @@ def _run(
     out: Path | None,
     jobs: int,
     checkpoint_every: int,
+    final: bool,
     as_json: bool,
 ) -> None:
     from tapnet.paper.numbers import printed
@@ -187,10 +204,40 @@ def _run(
         **about,
     }
     store.save_run({**values, "state": "complete"})
+    if not as_json:
+        print_summary(summary, changed, None if paper is None else str(paper), str(folder))
+    if final:
+        values["final"] = _final(summary, data, store, checkpoint_every)
+        store.save_run({**values, "state": "complete"})
+        if not as_json:
+            words = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
+            typer.echo(words.format_map(values["final"]))
     if as_json:
         print(json.dumps(values))
-    else:
-        print_summary(summary, changed, None if paper is None else str(paper), str(folder))
+
+
+def _final(summary: Summary, data: GraphDataset, store: Store, checkpoint_every: int) -> dict[str, Any]:
+    """The model that is trained on everything: its file, and what that says of its training."""
+    from tapnet.progress import counting
+    from tapnet.training.final import FinalTrial, train_final
+    from tapnet.training.saved import SavedModel
+
+    epochs = FinalTrial.after(summary).training.epochs
+    try:
+        with counting(epochs, f"final model, all {len(data)} graphs: epochs") as advance:
+            file = train_final(summary, data, store, checkpoint_every=checkpoint_every, progress=advance)
+    except KeyboardInterrupt:
+        stop("stopped while training the final model; the same command goes on from its last checkpoint", INTERRUPTED)
+    return {"file": str(file), **SavedModel.load(file).about["final"]}
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """What the library warns of is a line each on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for note in dict.fromkeys(str(warning.message) for warning in caught):
+        typer.echo(f"tapnet: {note}", err=True)
 
 
 def _named_settings(words: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The two formats in which this field keeps graphs on disk, read and checked: TU folders and one-file text."""
+"""The two formats in which this field keeps data sets, read and checked: TU folders and one-file text."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from numpy.typing import NDArray
 
 from tapnet.data.assemble import IntArray, assemble
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.graph_files import read_graphs
 from tapnet.data.layout import UNREADABLE, Layout, Place, layout_of
 from tapnet.errors import DataError
 from tapnet.progress import reading
 
 
 def read(path: Path, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
-    """A data set from a TU folder, a .zip of one, or a one-file text."""
+    """A data set from a TU folder, a .zip of one, a one-file text, or a folder of graphs."""
     return read_layout(layout_of(path), name=name, features=features)
 
 
 def read_layout(layout: Layout, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
     if layout.kind == "tu":
         return read_tu(layout.place, layout.prefix, name=name or layout.prefix, features=features)
+    if layout.kind == "graphs":
+        return read_graphs(layout.place, name=name or layout.prefix, features=features)
     return read_text(layout.place, name=name or layout.prefix, features=features)
 
 

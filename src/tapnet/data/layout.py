@@ -1,4 +1,4 @@
-"""Finding a data set's files: a TU folder or a one-file text, on disk or in an archive that can be trusted."""
+"""Finding a data set's files: a TU folder, a one-file text or graphs in files, on disk or in a trusted archive."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import glob
 import lzma
 import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
 from tapnet.errors import DataError
 
 Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
+Kind = Literal["tu", "text", "graphs"]
+
+LABELS = "labels.csv"  # the classes of a folder of graphs
+GRAPH_ENDINGS = (".graphml", ".json")
 
 # The largest data set of the field unpacks to a few GB; an archive that claims more, or that shrank its text more
 # than text shrinks, is not a data set.
@@ -34,34 +39,41 @@ UNREADABLE = (
 class Layout(NamedTuple):
     """A data set's files, found but not yet read."""
 
-    kind: Literal["tu", "text"]
-    place: Place  # the TU files' folder, or the text file
+    kind: Kind
+    place: Place  # the folder of TU files or of graphs, the text, or the file of one graph
     prefix: str  # NAME
     root: Path  # the same on disk: a folder, an archive or a file
 
     def files(self) -> list[Path]:
         """The files on disk that it is read from."""
-        return [self.root] if self.root.is_file() else sorted(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
+        if self.root.is_file():
+            return [self.root]
+        if self.kind == "graphs":
+            return sorted(file for file in self.root.iterdir() if file.name == LABELS or is_graph_file(file.name))
+        return sorted(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
 
 
 def layout_of(path: Path) -> Layout:
     """What ``find_layout`` finds, or an error that says what belongs there."""
     layout = find_layout(path)
     if layout is None:
-        raise DataError(f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file")
+        raise DataError(
+            f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file "
+            "nor a folder of graphs (.graphml, .json)"
+        )
     return layout
 
 
 def find_layout(path: Path) -> Layout | None:
-    """TU files or a text in ``path``, or in a folder (such as ``raw``) inside it; None if there are none."""
+    """TU files, a text or graphs in ``path``, or in a folder (such as ``raw``) inside it; None if there are none."""
     if path.is_file():
         if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
             found = _find_in_folder(open_archive(path), path.stem)
             return found and Layout(*found, root=path)
-        return Layout("text", path, path.stem, root=path)
+        return Layout("graphs" if is_graph_file(path.name) else "text", path, path.stem, root=path)
     if not path.is_dir():
         return None
-    found = _find_in_folder(path, path.name)
+    found = _find_in_folder(path, path.name if path.name not in ("", "..") else path.resolve().name)
     if found is None:
         return None
     kind, place, prefix = found
@@ -69,14 +81,14 @@ def find_layout(path: Path) -> Layout | None:
     return Layout(kind, place, prefix, root=place)
 
 
-def _find_in_folder(folder: Place, name: str) -> tuple[Literal["tu", "text"], Place, str] | None:
+def is_graph_file(name: str) -> bool:
+    return name.endswith(GRAPH_ENDINGS) and not name.startswith(".")
+
+
+def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
     inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("_", "."))]
-    files = [
-        (place, child.name)
-        for place in (folder, *sorted(inner, key=lambda child: child.name))
-        for child in place.iterdir()
-        if child.is_file() and child.name.endswith(".txt") and not child.name.startswith(".")
-    ]
+    places = (folder, *sorted(inner, key=lambda child: child.name))
+    files = [(place, file) for place in places for file in _files(place, ".txt")]
     end = "_graph_indicator.txt"
     sets = [(place, file.removesuffix(end)) for place, file in files if file.endswith(end)]
     if sets:
@@ -84,11 +96,30 @@ def _find_in_folder(folder: Place, name: str) -> tuple[Literal["tu", "text"], Pl
     for place, file in files:
         if file.endswith("_A.txt"):
             raise DataError(f"{place / file}: {file.removesuffix('_A.txt')}{end} is missing beside it")
+    graphs = _folder_with(places, LABELS, ".graphml")
     texts = [(place, file.removesuffix(".txt")) for place, file in files if _may_hold_graphs(file)]
-    if not texts:
-        return None
-    place, prefix = _the_one(texts, name, folder)
-    return "text", place / f"{prefix}.txt", prefix
+    if texts and graphs is None:
+        place, prefix = _the_one(texts, name, folder)
+        return "text", place / f"{prefix}.txt", prefix
+    graphs = graphs or _folder_with(places, ".json")  # beside a text it may say anything
+    return None if graphs is None else ("graphs", graphs, name)
+
+
+def _folder_with(places: Sequence[Place], *endings: str) -> Place | None:
+    """The first of the folders if it has such files, else the only other one that has."""
+    found = [place for place in places if any(_files(place, *endings))]
+    if len(found) > 1 and found[0] is not places[0]:
+        names = ", ".join(place.name for place in found)
+        raise DataError(f"{places[0]}: graphs in several folders ({names}); name one of them")
+    return found[0] if found else None
+
+
+def _files(place: Place, *endings: str) -> Iterator[str]:
+    return (
+        child.name
+        for child in place.iterdir()
+        if child.name.endswith(endings) and not child.name.startswith(".") and child.is_file()
+    )
 
 
 def _may_hold_graphs(file: str) -> bool:

@@ -19,7 +19,7 @@ def load_dataset(
     features: Features | None = None,
     download: bool = True,
 ) -> GraphDataset:
-    """A data set by name (``"MUTAG"``) or path (a TU folder, a .zip of one, a one-file text).
+    """A data set by name (``"MUTAG"``) or path (a TU folder, a .zip of one, a one-file text, a folder of graphs).
 
     A name is looked up in ``data_dir`` or the folder TAPNET_DATA, among the files of GraKeL, in the user's
     cache, and last downloaded into it. ``features`` chooses what ``x`` holds: ``"labels"`` (node labels as

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tapnet import __version__
 from tapnet.data import formats
 from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
-from tapnet.data.layout import Layout, find_layout, layout_of
+from tapnet.data.layout import GRAPH_ENDINGS, Layout, find_layout, layout_of
 from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError
 from tapnet.files import replacing
 from tapnet.progress import copy_with_progress
@@ -47,7 +47,8 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
         raise SettingError("the name of the data set is empty")
     folders = _folders(data_dir)
     path = Path(text).expanduser()
-    if isinstance(name_or_path, Path) or os.sep in text or path.suffix in (".zip", ".txt"):
+    is_path = isinstance(name_or_path, Path) or os.sep in text or path.name in ("", "..")
+    if is_path or path.suffix in (".zip", ".txt", *GRAPH_ENDINGS):
         if not _exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
         return Source(layout_of(path), "path")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, zip_longest
 from typing import Any, Literal, get_args
@@ -130,7 +130,7 @@ class TAPNet(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         levels = list(self.levels(batch))
-        logits = self.classifier(torch.cat([level.batch.readout(level.x) for level in levels], dim=1))
+        logits = self.classifier(self.readouts(levels))
         losses = [level.loss for level in levels if level.loss is not None] if self.training else []
         return Outputs(logits, torch.stack(losses).sum() if losses else None)
 
@@ -154,6 +154,11 @@ class TAPNet(GraphClassifier):
                 assert isinstance(pool, SelectingPool | DiffPool | ChainPool)
                 level = pool.coarsen(h, graphs)
             yield level
+
+    @staticmethod
+    def readouts(levels: Iterable[Pooled]) -> Tensor:
+        """[B, width]: max, mean and sum of every level, which is what the classifier gets of a graph."""
+        return torch.cat([level.batch.readout(level.x) for level in levels], dim=1)
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         poolings = list(self.levels(batch))[1:] if len(self.pools) else []

@@ -41,7 +41,7 @@ def run_trial(
     torch.set_num_threads(trial.threads)
     if find_model(trial.model).fit is not None:
         return _fit(trial, dataset, store, progress)
-    run = _Run(trial, dataset)
+    run = Run(trial, dataset)
     state = store.load_checkpoint(trial)
     if state is not None:
         run.restore(state)
@@ -121,7 +121,7 @@ def train_epoch(
     return float(total) / count
 
 
-class _Run:
+class Run:
     """The state of a trial between two epochs."""
 
     def __init__(self, trial: Trial, dataset: GraphDataset) -> None:

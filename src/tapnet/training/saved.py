@@ -70,7 +70,7 @@ class SavedModel:
             if dataset.categories is not None or dataset.num_features != self.about["shape"]["in_channels"]:
                 wanted = self.about["shape"]["in_channels"]
                 raise DataError(f"the model reads {wanted} numbers a node; {dataset.name} has {dataset.num_features}")
-            return self._prepared(dataset)
+            return dataset
         if dataset.categories is None:
             raise DataError(f"the model reads node categories; {dataset.name} has numbers")
         exact = {value: i for i, value in enumerate(self.categories)}
@@ -86,12 +86,7 @@ class SavedModel:
             )
             known = (x >= 0).unsqueeze(1)
             x = torch.nn.functional.one_hot(x.clamp(min=0), len(self.categories)).float() * known
-        return self._prepared(replace(dataset, x=x, categories=self.categories, prepared={}))
-
-    def _prepared(self, dataset: GraphDataset) -> GraphDataset:
-        trial = self.about["trial"]
-        spec = find_model(trial["model"])
-        return spec.prepare(dataset, spec.settings(**trial["settings"]))
+        return replace(dataset, x=x, categories=self.categories, prepared={})  # prepared by the network, as it goes
 
     @torch.inference_mode()
     def probabilities(self, dataset: GraphDataset) -> Tensor:

@@ -1,0 +1,339 @@
+"""From a folder of one's own graphs to a model and its predictions: real files, real processes."""
+
+import csv
+import io
+import json
+import random
+import shutil
+import subprocess
+import sys
+
+import networkx as nx
+import pytest
+import torch
+
+from tapnet import load_dataset
+from tapnet.cli import main
+from tapnet.data.write import write_text, write_tu
+from tapnet.models.base import DataShape
+from tapnet.models.registry import MODELS
+from tapnet.training.final import FILE, train_final
+from tapnet.training.loop import describe_model
+from tapnet.training.saved import SavedModel
+from tapnet.training.store import Store
+from tapnet.training.summary import Summary
+from tapnet.training.trial import TrainingSettings, Trial, TrialResult
+
+FAMILIES = {"a ring": nx.cycle_graph, "a star": nx.star_graph, "all, joined": nx.complete_graph}
+
+
+def tapnet(*words, **options):
+    command = [sys.executable, "-m", "tapnet", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def here(monkeypatch, capsys, *words):
+    """The same without a process of its own: exit code, standard output, lines of standard error."""
+    monkeypatch.setattr(sys, "argv", ["tapnet", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    out, err = capsys.readouterr()
+    return end.value.code, out, err.splitlines()
+
+
+def family(name, seed):
+    """A graph of the family, its nodes with names and one of three colours."""
+    rng = random.Random(f"{name} {seed}")
+    graph = nx.relabel_nodes(FAMILIES[name](rng.randint(5, 9)), lambda n: f"node {n}")
+    nx.set_node_attributes(graph, {node: rng.choice(["red", "green", "blue"]) for node in graph}, "label")
+    return graph
+
+
+def write(graph, file):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == ".graphml":
+        nx.write_graphml(graph, file)
+    else:
+        file.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
+    return file
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run on graphs of three families: their folder, the run's folder, and what the command printed."""
+    root = tmp_path_factory.mktemp("predict")
+    rows = [("graph", "class")]
+    for i in range(36):
+        name = list(FAMILIES)[i % 3]
+        write(family(name, i), root / "families" / f"{i:02d}.{'json' if i % 2 else 'graphml'}")
+        rows.append((f"{i:02d}", name))
+    with (root / "families" / "labels.csv").open("w", newline="") as table:
+        csv.writer(table).writerows(rows)
+    words = ("train", "families", "--protocol", "paper", "--folds", 2, "--epochs", 3, "--jobs", 1, "--final")
+    result = tapnet(*words, "--set", "hidden_channels=8", cwd=root)
+    assert result.returncode == 0, result.stderr
+    (run,) = (root / "runs").iterdir()
+    return root / "families", run, result.stdout
+
+
+@pytest.fixture
+def new(tmp_path):
+    """Graphs that the model has not seen: six that are good."""
+    for i in range(6):
+        write(family(list(FAMILIES)[i % 3], 100 + i), tmp_path / "new" / f"new {i}.{'json' if i % 2 else 'graphml'}")
+    return tmp_path / "new"
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+# ---- the final model ----
+
+
+def test_the_final_model_says_how_it_was_made(trained):
+    _, run, printed = trained
+    assert run.name.startswith("families-tapnet-paper-")
+    about = SavedModel.load(run / FILE).about
+    values = json.loads((run / "run.json").read_text())
+    epochs = sorted(fold["epoch"] for fold in values["folds"])
+    assert about["final"]["epochs"] == about["trial"]["training"]["epochs"] == epochs[1]  # the upper of two
+    assert about["final"]["graphs"] == 36
+    assert f"trained on all 36 graphs; number of epochs: {epochs[1]}, the median of the folds' epochs" in printed
+    assert f"{FILE}, trained" in printed
+    assert about["class_names"] == list(FAMILIES)
+    assert about["category_names"] == ["blue", "green", "red"]
+    tested = about["cross_validation"]
+    assert (tested["mean"], tested["std"], tested["protocol"]) == (values["mean"], values["std"], "paper")
+    assert tested["rules"] == "protocol paper: best test epoch of each fold; 2 folds × 3 epochs"
+    assert values["final"]["file"].endswith(FILE)
+
+
+def test_the_same_command_does_not_train_it_again(trained, monkeypatch, capsys):
+    families, run, _ = trained
+    before, written = (run / FILE).read_bytes(), (run / FILE).stat().st_mtime_ns
+    monkeypatch.chdir(families.parent)
+    words = ("train", "families", "--protocol", "paper", "--folds", 2, "--epochs", 3, "--jobs", 1, "--final", "--json")
+    code, out, _ = here(monkeypatch, capsys, *words, "--set", "hidden_channels=8")
+    assert code == 0
+    assert json.loads(out)["final"]["file"] == str(run.relative_to(families.parent) / FILE)
+    assert (run / FILE).stat().st_mtime_ns == written
+    (run / FILE).write_bytes(before[:-1])  # cut off
+    code, out, _ = here(monkeypatch, capsys, *words, "--set", "hidden_channels=8")
+    assert (run / FILE).read_bytes() == before
+
+
+def test_what_was_stopped_goes_on_from_its_checkpoint_to_the_same_bits(trained, tmp_path):
+    families, _, _ = trained
+    data = load_dataset(families)
+    settings = MODELS["tapnet"].make_settings(data.name, {"hidden_channels": 8})
+    trial = Trial(data.name, data.checksum, "tapnet", settings, "fair", 0, 3, TrainingSettings(epochs=5))
+    curves = {"train_loss": [1] * 5, "test_accuracy": [50] * 5, "validation_loss": [5, 4, 3, 2, 1]}
+    summary = Summary([TrialResult(trial, curves, 1, 1, {})])
+    whole = train_final(summary, data, Store(tmp_path / "whole"))
+    told = []
+
+    def stop(epochs):
+        told.append(epochs)
+        if sum(told) == 3:
+            raise KeyboardInterrupt
+
+    stopped = Store(tmp_path / "stopped")
+    with pytest.raises(KeyboardInterrupt):
+        train_final(summary, data, stopped, checkpoint_every=2, progress=stop)
+    assert not (stopped.folder / FILE).exists()
+    told = []
+    resumed = train_final(summary, data, stopped, progress=told.append)
+    assert told == [2, 1, 1, 1]
+    assert resumed.read_bytes() == whole.read_bytes()
+    assert not any(stopped.folder.rglob("*.pt"))
+
+
+def test_a_system_without_a_network_has_nothing_to_keep(monkeypatch, capsys):
+    code, _, err = here(monkeypatch, capsys, "train", "MUTAG", "--model", "wl", "--final")
+    assert (code, err) == (2, ["tapnet: the model wl is no network, so --final has nothing to save"])
+
+
+def test_graphs_without_classes_cannot_be_trained_on(new, monkeypatch, capsys):
+    code, out, (line,) = here(monkeypatch, capsys, "train", new)
+    assert (code, out) == (1, "")
+    assert "labels.csv" in line
+    assert "graph,class" in line
+
+
+# ---- predictions ----
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_predicted(trained, new):
+    _, run, _ = trained
+    (new / "broken.graphml").write_text("<graphml>\n<graph>")
+    (new / "list.json").write_text("[]")
+    write(nx.path_graph(3), new / "plain.json")
+    (new / "labels.csv").write_text("no table")
+    result = tapnet("predict", run, new)
+    assert result.returncode == 1
+    rows = rows_of(result.stdout)
+    assert list(rows[0]) == ["graph", "class", *FAMILIES]
+    assert [row["graph"] for row in rows] == sorted(file.name for file in new.glob("new *"))
+    for row in rows:
+        chances = {name: float(row[name]) for name in FAMILIES}
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+        assert row["class"] == max(chances, key=chances.get)
+    broken, listed, plain, last = result.stderr.splitlines()
+    assert broken == f"tapnet: {new / 'broken.graphml'}:2: not XML (no element found)"
+    assert listed.startswith(f"tapnet: {new / 'list.json'}: not a node-link graph")
+    assert plain.startswith(f"tapnet: {new / 'plain.json'}: its nodes have no category")
+    assert last.startswith("tapnet: 6 graphs predicted, 3 could not be read; the model's accuracy by cross-validation:")
+    assert last.endswith("% (protocol paper: best test epoch of each fold; 2 folds × 3 epochs)")
+
+
+def test_a_graph_alone_in_a_folder_and_in_another_format_is_the_same(trained, new, tmp_path, monkeypatch, capsys):
+    _, run, _ = trained
+    code, out, _ = here(monkeypatch, capsys, "predict", run, new)
+    assert code == 0
+    together = {row.pop("graph"): row for row in rows_of(out)}
+    code, out, _ = here(monkeypatch, capsys, "predict", run / FILE, *sorted(new.iterdir()))
+    alone = {row.pop("graph"): row for row in rows_of(out)}
+    assert alone == {str(new / name): row for name, row in together.items()}
+    for i in range(6):
+        other = write(family(list(FAMILIES)[i % 3], 100 + i), tmp_path / f"new {i}.{'graphml' if i % 2 else 'json'}")
+        _, out, _ = here(monkeypatch, capsys, "predict", run, other)
+        (row,) = rows_of(out)
+        assert row.pop("graph") == other.name
+        assert row == together[f"new {i}.{'json' if i % 2 else 'graphml'}"]
+
+
+@pytest.mark.parametrize("model", [name for name, spec in MODELS.items() if spec.build is not None])
+def test_every_network_answers_for_a_graph_alone_as_for_many(model, trained, tmp_path, monkeypatch, capsys):
+    families, _, _ = trained
+    data, spec = load_dataset(families), MODELS[model]
+    settings = spec.make_settings(data.name, {})
+    assert spec.build is not None
+    torch.manual_seed(0)
+    network = spec.build(DataShape.of(data), settings).eval()
+    trial = Trial(data.name, data.checksum, model, settings, "fair", 0)
+    SavedModel(network, describe_model(trial, data)).save(tmp_path / "model.safetensors")
+    _, out, _ = here(monkeypatch, capsys, "predict", tmp_path / "model.safetensors", families)
+    row = rows_of(out)[3]
+    code, out, (last,) = here(monkeypatch, capsys, "predict", tmp_path / "model.safetensors", families / row["graph"])
+    assert (code, last) == (0, "tapnet: 1 graph predicted")  # and no accuracy, since none was measured
+    for name in FAMILIES:
+        assert float(rows_of(out)[0][name]) == pytest.approx(float(row[name]), abs=2e-6)
+
+
+def test_csv_and_json_lines_and_a_file_agree(trained, new, tmp_path, monkeypatch, capsys):
+    _, run, _ = trained
+    _, table, _ = here(monkeypatch, capsys, "predict", run, new)
+    _, lines, _ = here(monkeypatch, capsys, "predict", run, new, "--format", "jsonl")
+    code, out, _ = here(monkeypatch, capsys, "predict", run, new, "--out", tmp_path / "out" / "table.csv")
+    assert (code, out) == (0, "")
+    assert (tmp_path / "out" / "table.csv").read_text() == table
+    for row, line in zip(rows_of(table), map(json.loads, lines.splitlines()), strict=True):
+        assert (row["graph"], row["class"]) == (line["graph"], line["class"])
+        assert {name: float(row[name]) for name in FAMILIES} == line["probabilities"]
+
+
+def test_the_training_folder_as_every_kind_of_data_set(trained, tmp_path, monkeypatch, capsys):
+    """By numbers in the two formats that hold numbers; the same graphs have the same answers."""
+    families, run, _ = trained
+    saved = SavedModel.load(run / FILE)
+    data = load_dataset(families)
+    expected = saved.probabilities(saved.reading(data))
+    numbers = {value: i for i, value in enumerate(data.node_label_values)}
+    graphs = [data.to_networkx(i) for i in range(len(data))]
+    for graph in graphs:
+        for _, row in graph.nodes(data=True):
+            row["label"] = numbers[row["label"]]
+    numbered = type(data).from_networkx(graphs, data.y, name="NUMBERS")
+    write_tu(numbered, tmp_path / "NUMBERS")
+    write_text(numbered, tmp_path / "one.txt")
+    shutil.make_archive(str(tmp_path / "NUMBERS"), "zip", tmp_path, "NUMBERS")
+    by_number = SavedModel(saved.network, {**saved.about, "categories": list(range(len(numbers)))})
+    by_number.save(tmp_path / "by-number.safetensors")
+    inputs = [tmp_path / "NUMBERS", tmp_path / "NUMBERS.zip", tmp_path / "one.txt"]
+    code, out, _ = here(monkeypatch, capsys, "predict", tmp_path / "by-number.safetensors", *inputs)
+    assert code == 0
+    rows = rows_of(out)
+    assert [row["graph"] for row in rows] == [f"{path}/{i}" for path in inputs for i in range(36)]
+    found = torch.tensor([[float(row[name]) for name in FAMILIES] for row in rows])
+    torch.testing.assert_close(found, expected.repeat(3, 1), rtol=0, atol=2e-6)
+
+
+def test_unknown_categories_are_one_line_for_the_whole_run(trained, new, monkeypatch, capsys):
+    _, run, _ = trained
+    for colour in ("pink", "violet"):
+        graph = family("a ring", 7)
+        graph.nodes["node 0"]["label"] = colour
+        write(graph, new / f"{colour}.json")
+    code, out, (warning, last) = here(monkeypatch, capsys, "predict", run, new, new / "pink.json", "MUTAG")
+    assert code == 0
+    unknown = "0, 1, 2, 3, 4 and 4 more"
+    assert warning == f"tapnet: labels that the model was not trained on count as none: {unknown}"
+    assert last.startswith("tapnet: 197 graphs predicted; ")
+    rows = {row["graph"]: row for row in rows_of(out)}
+    assert rows[f"{new}/pink.json"]["class"] in FAMILIES
+    assert {f"MUTAG/{i}" for i in range(188)} < set(rows)
+
+
+def test_groups_do_not_change_an_answer(trained, new, monkeypatch, capsys):
+    _, run, _ = trained
+    _, whole, _ = here(monkeypatch, capsys, "predict", run, new)
+    module = sys.modules["tapnet.cli.predict"]  # the package has the command itself under this name
+    monkeypatch.setattr(module, "GRAPHS_AT_ONCE", 4)
+    _, by_four, _ = here(monkeypatch, capsys, "predict", run, new)
+    monkeypatch.setattr(module, "NODES_AT_ONCE", 10)
+    _, by_size, _ = here(monkeypatch, capsys, "predict", run, new)
+    assert whole == by_four == by_size
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["no-model", "MUTAG"], 1, "no-model: no such file"),
+        (["{families}/labels.csv", "MUTAG"], 1, "labels.csv: not a model of tapnet"),
+        (["{families}", "MUTAG"], 1, "families: this folder has no final model"),
+        (["{run}", "MUTAG", "--format", "xml"], 2, "--format is one of csv, jsonl, not 'xml'"),
+        (["{run}", "MUTAG", "--out", "{run}"], 2, "--out is a file"),
+        (["{run}", "MUTAG", "--out", "/proc/nowhere/x.csv"], 1, "x.csv: cannot be written"),
+        (["{run}"], 2, "Missing argument"),
+    ],
+)
+def test_a_mistake_is_one_line(trained, words, code, message, monkeypatch, capsys):
+    families, run, _ = trained
+    words = [word.format(families=families, run=run) for word in words]
+    found, out, (line,) = here(monkeypatch, capsys, "predict", *words)
+    assert (found, out) == (code, "")
+    assert message in line
+
+
+def test_inputs_that_are_not_there_are_named_each(trained, new, tmp_path, monkeypatch, capsys):
+    _, run, _ = trained
+    (tmp_path / "empty").mkdir()
+    missing = [tmp_path / "nothing", tmp_path / "nothing.json", tmp_path / "empty"]
+    code, out, (*lines, last) = here(monkeypatch, capsys, "predict", run, *missing, new)
+    assert code == 1
+    assert len(rows_of(out)) == 6
+    assert [str(path) in line for path, line in zip(missing, lines, strict=True)] == [True] * 3
+    assert last.startswith("tapnet: 6 graphs predicted, 3 could not be read")
+
+
+def test_a_reader_that_has_had_enough_ends_it_quietly(trained):
+    _, run, _ = trained
+    command = [sys.executable, "-m", "tapnet", "predict", str(run), *["MUTAG"] * 20]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b'graph,class,a ring,a star,"all, joined"\n'
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_an_interrupt_leaves_no_half_file(trained, new, tmp_path, monkeypatch, capsys):
+    _, run, _ = trained
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SavedModel, "probabilities", interrupted)
+    code, _, err = here(monkeypatch, capsys, "predict", run, new, "--out", tmp_path / "out" / "table.csv")
+    assert (code, err) == (130, ["tapnet: stopped"])
+    assert list((tmp_path / "out").iterdir()) == []
