@@ -115,12 +115,14 @@ def draw_explanation(
 ) -> Figure:
     """The graph, and its coarsened graphs after each pooling layer, with every node at the same place.
 
-    Size: the score by which the layer chose. Colour (and letters, where names are short): the category. Grey: dropped.
+    Size: the score by which the layer chose. Colour and letters: the category. Grey: dropped.
     """
     at = places(edges, len(category))
     shown = [int(c) for c in np.unique(category)]
     colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
-    short = all(len(names[c]) <= 2 for c in shown) and len(at) <= 60
+    marks = _marks([names[c] for c in shown])
+    mark = dict(zip(shown, marks, strict=True))
+    lettered = len(at) <= 60
     layers = explanation.layers
     figure, axes = new_figure(0.4 + 3.1 * (len(layers) + 1), 4.0, 1, len(layers) + 1)
     usual = float(np.clip(9000 / max(len(at), 1), 12, 230))
@@ -140,7 +142,7 @@ def draw_explanation(
             inside,
             fill=[colour[int(c)] if k else PALE for c, k in zip(category, kept, strict=True)],
             size=[usual * (0.55 + 0.9 * s) if k else usual * 0.3 for s, k in zip(score, kept, strict=True)],
-            labels=[names[int(c)] if k else "" for c, k in zip(category, kept, strict=True)] if short else None,
+            labels=[mark[int(c)] if k else "" for c, k in zip(category, kept, strict=True)] if lettered else None,
             faint=edges if i > 0 else None,
         )
         nodes, count = int(kept.sum()), inside.shape[1]
@@ -148,13 +150,25 @@ def draw_explanation(
         ax.set_title(f"{name}\n{nodes} nodes, {count} edges", fontsize=9)
     figure.suptitle(title, fontsize=10)
     if len(shown) <= 12:
-        handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=names[c]) for c in shown]
+        words = {c: names[c] if names[c] == mark[c] or not lettered else f"{mark[c]}: {names[c]}" for c in shown}
+        handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=words[c]) for c in shown]
         handles.append(axes[0, 0].scatter([], [], s=20, c=PALE, label="dropped"))
         handles.append(axes[0, 0].scatter([], [], s=0, label="(larger: a higher score)"))
         figure.legend(
             handles=handles, loc="outside lower center", ncols=min(len(handles), 9), fontsize=8, frameon=False
         )
     return figure
+
+
+def _marks(names: Sequence[str]) -> list[str]:
+    """What fits into a node: the name itself, its first two letters where they differ, else a number."""
+    if len(names) == 1:
+        return [names[0] if len(names[0]) <= 2 else ""]
+    for length in (1, 2):
+        marks = [name[:length] for name in names]
+        if len(set(marks)) == len(marks) and (length == 2 or all(len(name) == 1 for name in names)):
+            return marks
+    return [str(i + 1) for i in range(len(names))]
 
 
 def _from_zero_to_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -186,6 +200,7 @@ def draw_run(
             ax.plot(epoch, mean, color=COLOURS[i], linestyle="-" if i == 0 else "--", label=label)
             ax.fill_between(epoch, mean - spread, mean + spread, color=COLOURS[i], alpha=0.2, linewidth=0)
         ax.set_xlabel("epoch", fontsize=8)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylabel(word, fontsize=8)
         ax.tick_params(labelsize=8)
         ax.grid(color="#eeeeee")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tapnet.cli.app import DataDir
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
@@ -61,7 +61,8 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
     explanation = explain(saved.network, read.batch([0]))
     edges = read.batch([0]).edge_index.numpy()
     best = int(explanation.probabilities.argmax())
-    title = f"{data.name}, graph {number}: {saved.class_names[best]} ({100 * explanation.probabilities[best]:.0f} %)"
+    name = f"{data.name}, graph {number}" if len(data) > 1 else data.name
+    title = f"{name}: {saved.class_names[best]} ({100 * explanation.probabilities[best]:.0f} %)"
     unlabelled = read.categories is None or read.x.dim() > 1
     figure = draw_explanation(
         edges[:, edges[0] < edges[1]],
@@ -81,7 +82,12 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
 
     if not graph.lstrip("-").isdigit():
         return load_dataset(Path(graph), data_dir, features=saved.features, download=False), 0
-    data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
+    try:
+        data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
+    except DatasetNotFoundError as error:
+        if dataset is not None:
+            raise
+        raise DatasetNotFoundError(f"graph {graph} of which data set? Name it with --dataset ({error})") from None
     if not 0 <= int(graph) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {graph}")
     return data, int(graph)
