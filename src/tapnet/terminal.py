@@ -69,7 +69,7 @@ def _report_finished(event: Event, label: str) -> None:
 
 def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | None, folder: str) -> None:
     """A row a fold, then one line with everything that an accuracy must be read with."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # in a pipe, a sentence is a line
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("fold", "accuracy", *(("epoch", "last epoch") if summary.has_epochs else ()), "seconds"):
         table.add_column(title, justify="right")
