@@ -16,7 +16,7 @@ from tapnet import TAPNet, load_dataset
 from tapnet.errors import DataError, SettingError
 from tapnet.models.explain import explain
 from tapnet.nn.select import kept_nodes
-from tapnet.pictures import places
+from tapnet.places import node_places
 from tapnet.training.saved import SavedModel
 
 
@@ -74,13 +74,13 @@ def test_a_layer_that_merges_nodes_has_none_to_show():
 def test_every_node_has_a_place_of_its_own_the_same_every_time(dataset):
     batch = dataset.batch([0])
     edges, n = batch.edge_index.numpy(), batch.num_nodes
-    at = places(edges, n)
+    at = node_places(edges, n)
     assert at.shape == (n, 2)
     assert np.isfinite(at).all()
     assert at.min() >= 0
     assert at.max() <= 1
     assert len(np.unique(at.round(6), axis=0)) == n
-    np.testing.assert_array_equal(at, places(edges, n))
+    np.testing.assert_array_equal(at, node_places(edges, n))
 
 
 # ---- stored models ----

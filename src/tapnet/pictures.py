@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapnet.places import node_places
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -40,39 +42,6 @@ def save(figure: Figure, stem: Path, endings: Sequence[str] = ("png", "svg")) ->
             dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
             figure.savefig(f"{stem}.{ending}", dpi=150, metadata=dated)
     return [f"{stem.name}.{ending}" for ending in endings]
-
-
-def places(edges: NDArray[np.int64], num_nodes: int) -> NDArray[np.float64]:
-    """[2, E] → [N, 2] in the unit square: where the nodes are drawn, the same every time."""
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(range(num_nodes))
-    graph.add_edges_from(edges.T.tolist())
-    parts = sorted(nx.connected_components(graph), key=len, reverse=True)
-    found = np.zeros((num_nodes, 2))
-    left = 0.0
-    for part in parts:  # side by side, each as wide as it is large
-        nodes = sorted(part)
-        width = np.sqrt(len(nodes))
-        around = _places_of_component(graph.subgraph(nodes), nodes)
-        found[nodes] = around * width / 2 + [left + width / 2, 0]
-        left += width + 0.3
-    span = np.ptp(found, axis=0).max() or 1.0
-    return np.asarray((found - found.min(axis=0)) / span)
-
-
-def _places_of_component(graph: Any, nodes: Sequence[int]) -> NDArray[np.float64]:
-    """[n, 2] within -1 to 1; by shortest paths where they are cheap, by springs in large graphs."""
-    import networkx as nx
-
-    if len(nodes) == 1:
-        return np.zeros((1, 2))
-    if len(nodes) <= 300:
-        found = nx.kamada_kawai_layout(graph, pos=nx.circular_layout(graph))
-    else:
-        found = nx.spring_layout(graph, seed=0, iterations=60)
-    return np.array([found[node] for node in nodes])
 
 
 def draw_graph(
@@ -117,7 +86,7 @@ def draw_explanation(
 
     Size: the score by which the layer chose. Colour and letters: the category. Grey: dropped.
     """
-    at = places(edges, len(category))
+    at = node_places(edges, len(category))
     shown = [int(c) for c in np.unique(category)]
     colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
     marks = _marks([names[c] for c in shown])

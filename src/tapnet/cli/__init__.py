@@ -3,6 +3,7 @@
 from tapnet.cli.app import app, main
 from tapnet.cli.bench import bench
 from tapnet.cli.datasets import datasets
+from tapnet.cli.explore import explore
 from tapnet.cli.models import models
 from tapnet.cli.predict import predict
 from tapnet.cli.reproduce import reproduce
@@ -11,5 +12,5 @@ from tapnet.cli.train import train
 
 __all__ = ["app", "main"]
 
-for _command in (datasets, train, predict, show, models, reproduce, bench):
+for _command in (datasets, train, predict, show, explore, models, reproduce, bench):
     app.command()(_command)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tapnet.cli.app import DataDir
-from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
+from tapnet.errors import DataError, DatasetNotFoundError, TapnetError
 
 if TYPE_CHECKING:
     from tapnet.explorer.views import Explorer
 
 
 def explore(
-    model: Annotated[Path, typer.Argument(help="A model file, such as RUN/models/….safetensors.")],
+    model: Annotated[Path, typer.Argument(help="A model file, or the folder of a run that has a final model.")],
     dataset: Annotated[
         str | None, typer.Option(help="The data set whose graphs can be chosen.", show_default="the model's own")
     ] = None,
@@ -33,10 +34,12 @@ def explore(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError:
         raise TapnetError("the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'") from None
-    if model.is_dir():
-        raise SettingError(f"{model} is a folder; give one of its models: {model}/models/….safetensors")
     from tapnet.explorer.server import address_of, listen, serve
+    from tapnet.training.final import FILE
 
+    if model.is_dir() and not (model / FILE).exists():
+        raise DataError(f"{model}: this folder has no final model; give one of {model}/models, or train with --final")
+    model = model / FILE if model.is_dir() else model
     explorer = find_explorer(model, dataset, data_dir)
     listener = listen(host, port)
     address = address_of(listener)
@@ -55,7 +58,11 @@ def find_explorer(file: Path, dataset: str | None, data_dir: Path | None) -> Exp
     saved = SavedModel.load(file)
     try:
         data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
-        return Explorer(saved, data)
+        with warnings.catch_warnings(record=True) as caught:
+            explorer = Explorer(saved, data)
+        for note in caught:
+            typer.echo(f"tapnet: {note.message}", err=True)
+        return explorer
     except DatasetNotFoundError:
         if dataset is not None:
             raise

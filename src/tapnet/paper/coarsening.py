@@ -20,7 +20,8 @@ from tapnet.paper.budgets import Effort
 from tapnet.paper.numbers import ABLATIONS
 from tapnet.paper.reproduce import trials_of
 from tapnet.paper.targets import TAPNET, Row
-from tapnet.pictures import COLOURS, INK, draw_graph, new_figure, places, save
+from tapnet.pictures import COLOURS, INK, draw_graph, new_figure, save
+from tapnet.places import node_places
 from tapnet.training.protocol import split
 from tapnet.training.store import Store, load_model_file
 from tapnet.training.trial import Device, Trial
@@ -75,7 +76,7 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
     batch = dataset.batch([shown])
     one_way = batch.edge_index.numpy()
     edges = one_way[:, one_way[0] < one_way[1]]
-    at = places(edges, batch.num_nodes)
+    at = node_places(edges, batch.num_nodes)
     figure, axes = new_figure(10.5, 3.9, 1, 3)
     draw_graph(axes[0, 0], at, edges, fill=[COLOURS[0]] * len(at), size=170)
     axes[0, 0].set_title(f"(a) graph {shown} of {dataset.name}: {len(at)} nodes, {edges.shape[1]} edges", fontsize=9)

@@ -11,7 +11,8 @@ import numpy as np
 from tapnet.paper.report import coarsened
 from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import LAMBDAS, Target
-from tapnet.pictures import COLOURS, GREY, INK, new_figure, places, save
+from tapnet.pictures import COLOURS, GREY, INK, new_figure, save
+from tapnet.places import node_places
 from tapnet.training.protocol import PROTOCOLS
 
 LOOK = {  # of each protocol, and of what the paper prints
@@ -155,7 +156,7 @@ def draw_voting(folder: Path) -> list[str]:
     pool = TAPooling(2, similarity="dot", global_voting=False, connectivity=0.0)
     votes = pool.votes_of(x, GraphBatch.from_edge_index(x, both)).local.detach().numpy()
     similarity = (x @ x.T).numpy()
-    at = places(edges, 4)
+    at = node_places(edges, 4)
     figure, axes = new_figure(9.5, 3.4, 1, 3)
     titles = (
         "(a) four nodes with two features each",

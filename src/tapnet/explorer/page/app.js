@@ -1,0 +1,693 @@
+// The page: which graph, which settings, which node; and everything that shows them.
+
+import { categoryName, draw, level, mark, pictureFile, plan, size, swatch } from "/picture.js";
+
+const LISTED = 500; // graphs in the list at once
+const ROWS = 200; // nodes in the table of all
+const MANY = 150; // nodes; more need larger pictures
+const VOTES = [
+  ["local", "Local"],
+  ["global", "Global"],
+  ["connectivity", "Connect."],
+  ["score", "Score"],
+];
+
+const at = (id) => document.getElementById(id);
+
+/** What is shown. Nothing of it is kept on the server: a file is sent again with every change. */
+const state = {
+  model: null,
+  graphs: null, // the data set's, in columns
+  predicted: [], // class of each, as the answers come in
+  matching: [], // numbers of those that the filters let through
+  source: null, // {number} or {file}
+  connectivity: null,
+  ratios: [],
+  view: null,
+  plan: null,
+  levels: [],
+  node: null,
+};
+
+// ---- asking ----
+
+async function ask(path, options) {
+  let answer;
+  try {
+    answer = await fetch(path, options);
+  } catch {
+    throw new Error("The server does not answer. Is `tapnet explore` still running?");
+  }
+  const values = await answer.json().catch(() => ({ error: `The server answered with ${answer.status}.` }));
+  if (!answer.ok) throw new Error(values.error);
+  return values;
+}
+
+function askForView(source, places) {
+  const wanted = new URLSearchParams({ places });
+  if (state.connectivity !== null) wanted.set("connectivity", state.connectivity);
+  if (state.ratios.length) wanted.set("ratios", state.ratios.map(asText).join(","));
+  if (source.file === undefined) return ask(`/api/graphs/${source.number}?${wanted}`);
+  wanted.set("name", source.file.name.slice(-200));
+  return ask(`/api/graph?${wanted}`, { method: "POST", body: source.file });
+}
+
+// A ratio with a point is a share of the nodes; a whole number is a number of nodes.
+const asText = (ratio, i) => (isShare(i) ? ratio.toFixed(2) : String(ratio));
+const isShare = (i) => !state.model.whole[i];
+
+let asking = false;
+let changed = false;
+
+/** Shows what the state asks for. While an answer is on its way, changes wait, and only the last one counts. */
+async function update() {
+  changed = true;
+  if (asking) return;
+  asking = true;
+  at("graph").setAttribute("aria-busy", "true");
+  while (changed) {
+    changed = false;
+    const source = state.source;
+    const isNew = source.places === undefined;
+    try {
+      const view = await askForView(source, isNew);
+      if (source !== state.source) continue;
+      if (isNew) {
+        source.places = view.places;
+        state.node = null;
+        enlarge(view.nodes.length > MANY);
+      }
+      state.view = { ...view, places: source.places };
+      say("");
+      show();
+    } catch (error) {
+      if (source !== state.source) continue;
+      say(error.message, source.file !== undefined);
+      if (isNew && state.view) state.source = state.shown; // what is on the page stays
+      markChosen();
+    }
+    state.shown = state.source;
+  }
+  asking = false;
+  at("graph").setAttribute("aria-busy", "false");
+}
+
+/** What went wrong, beside the file or on top of the page. */
+function say(message, aboutFile = false) {
+  for (const [id, text] of [
+    ["trouble", aboutFile ? "" : message],
+    ["own-message", aboutFile ? message : ""],
+  ]) {
+    at(id).textContent = text;
+    at(id).hidden = !text;
+  }
+  if (message && aboutFile) at("own").open = true;
+}
+
+// ---- choosing ----
+
+function choose(number) {
+  if (state.source?.number === number) return;
+  state.source = { number };
+  at("file").value = "";
+  markChosen();
+  update();
+}
+
+async function chooseFile(file) {
+  if (!file) return;
+  if (file.size > state.model.largest_upload) {
+    say(`${file.name} is larger than ${state.model.largest_upload >> 20} MB.`, true);
+    return;
+  }
+  try {
+    state.source = { file: new File([await file.arrayBuffer()], file.name) }; // as it is now, whatever becomes of it
+  } catch {
+    say(`${file.name} cannot be read.`, true);
+    return;
+  }
+  markChosen();
+  update();
+}
+
+function filter() {
+  const { graphs, predicted } = state;
+  if (!graphs) return;
+  const value = (id) => at(id).value.trim();
+  const [number, kind, right, part] = ["by-number", "by-class", "by-right", "by-part"].map(value);
+  const least = Number(value("by-least")) || 0;
+  const most = Number(value("by-most")) || Infinity;
+  state.matching = [...graphs.class.keys()].filter(
+    (i) =>
+      (number === "" || String(i) === number.replace(/^#/, "")) &&
+      (kind === "" || graphs.class[i] === Number(kind)) &&
+      graphs.nodes[i] >= least &&
+      graphs.nodes[i] <= most &&
+      (right === "" || (predicted[i] !== undefined && isRight(i) === (right === "right"))) &&
+      (part === "" || graphs.part?.[i] === part),
+  );
+  const waiting = right !== "" && predicted.length < graphs.class.length ? ", still predicting" : "";
+  at("count").textContent = `${state.matching.length} of ${graphs.class.length} graphs${waiting}`;
+  fillList();
+  markChosen();
+}
+
+/** Those of the matching graphs that are around the chosen one: thousands of rows would be slow. */
+function fillList() {
+  const place = state.matching.indexOf(state.source?.number);
+  const from = Math.max(0, Math.min(place - LISTED / 2, state.matching.length - LISTED));
+  const rows = state.matching.slice(from, from + LISTED).map(item);
+  const after = state.matching.length - from - LISTED;
+  if (from > 0) rows.unshift(more(`${from} before these`));
+  if (after > 0) rows.push(more(`${after} after these`));
+  at("list").replaceChildren(...rows);
+}
+
+function more(text) {
+  const row = made("li", { className: "more hint", textContent: text });
+  row.setAttribute("role", "presentation");
+  return row;
+}
+
+const isRight = (i) => state.model.classes[state.predicted[i]] === state.graphs.classes[state.graphs.class[i]];
+
+function item(i) {
+  const { graphs, predicted } = state;
+  const row = made("li", { id: `graph-${i}` });
+  row.setAttribute("role", "option");
+  const right = predicted[i] === undefined ? "" : isRight(i) ? "✓" : "✗";
+  const words = { "✓": "predicted right", "✗": "predicted wrong" }[right] ?? "";
+  row.append(
+    made("span", { className: "number", textContent: `#${i}` }),
+    made("span", { textContent: graphs.classes[graphs.class[i]] }),
+    made("span", { className: "nodes number", textContent: `${graphs.nodes[i]} nodes` }),
+    made("span", { textContent: right, title: words, ariaHidden: "true" }),
+  );
+  if (words) row.append(made("span", { className: "unseen", textContent: words }));
+  return row;
+}
+
+function markChosen() {
+  const number = state.source?.number;
+  const place = state.matching.indexOf(number);
+  if (place >= 0 && !at(`graph-${number}`)) fillList();
+  at("list").querySelector('[aria-selected="true"]')?.removeAttribute("aria-selected");
+  const row = number === undefined ? null : at(`graph-${number}`);
+  row?.setAttribute("aria-selected", "true");
+  if (row) scrollTo(row);
+  if (row) at("list").setAttribute("aria-activedescendant", row.id);
+  else at("list").removeAttribute("aria-activedescendant");
+  at("steps").hidden = number === undefined;
+  at("previous").disabled = !neighbour(place, -1);
+  at("next").disabled = !neighbour(place, 1);
+}
+
+/** Within the list alone; `scrollIntoView` would move the page and the place from which the Tab key starts. */
+function scrollTo(row) {
+  const list = at("list");
+  const [top, bottom] = [row.offsetTop, row.offsetTop + row.offsetHeight];
+  list.scrollTop = Math.max(Math.min(list.scrollTop, top), bottom - list.clientHeight);
+}
+
+/** The graph before or after one among those that match, as [number]; undefined where there is none. */
+function neighbour(place, step) {
+  const other = state.matching[place < 0 ? (step > 0 ? 0 : -1) : place + step];
+  return other === undefined ? undefined : [other];
+}
+
+function step(by) {
+  const other = neighbour(state.matching.indexOf(state.source?.number), by);
+  if (other) choose(other[0]);
+}
+
+/** Predictions of the whole data set, part after part, for the marks in the list. */
+async function predictAll() {
+  const total = state.graphs.class.length;
+  while (state.predicted.length < total) {
+    const { predicted } = await ask(`/api/predictions?first=${state.predicted.length}`);
+    if (!predicted.length) return;
+    state.predicted.push(...predicted);
+  }
+  filter();
+}
+
+// ---- sliders ----
+
+function makeSliders() {
+  const { model } = state;
+  const rows = at("slider-rows");
+  rows.replaceChildren();
+  if (model.connectivity !== null) {
+    const [low, high] = [Math.min(0, 2 * model.connectivity), Math.max(1, 2 * model.connectivity)];
+    rows.append(slider("connectivity", "Connectivity λ", low, high, 0.01));
+    at("connectivity").addEventListener("input", (event) => {
+      state.connectivity = event.target.valueAsNumber;
+      change();
+    });
+  }
+  model.ratios.forEach((_, i) => {
+    const bounds = isShare(i) ? [0.05, 1, 0.01] : [1, 2 * model.ratios[i], 1];
+    rows.append(slider(`ratio-${i}`, `Keep at pooling ${i + 1}`, ...bounds));
+    at(`ratio-${i}`).addEventListener("input", (event) => {
+      state.ratios[i] = event.target.valueAsNumber;
+      change();
+    });
+  });
+  at("sliders").hidden = !rows.childElementCount;
+  showSliders();
+}
+
+function slider(id, words, min, max, step) {
+  const row = made("div", { className: "slider" });
+  row.append(
+    made("label", { htmlFor: id, textContent: words }),
+    made("input", { id, type: "range", min, max, step }),
+    made("output", { id: `${id}-value`, htmlFor: id }),
+  );
+  return row;
+}
+
+function change() {
+  showSliders();
+  remember();
+  update();
+}
+
+function showSliders() {
+  const { model, view } = state;
+  if (model.connectivity !== null) {
+    at("connectivity").value = state.connectivity;
+    at("connectivity-value").textContent = state.connectivity.toFixed(2);
+  }
+  model.ratios.forEach((_, i) => {
+    const layer = view?.layers[i];
+    const slide = at(`ratio-${i}`);
+    slide.value = state.ratios[i];
+    const share = isShare(i) ? `${Math.round(100 * state.ratios[i])} %` : `${state.ratios[i]} nodes`;
+    const nodes = layer ? `${layer.kept.filter(Boolean).length} of ${layer.nodes.length}` : "";
+    at(`ratio-${i}-value`).textContent = nodes ? `${share}: ${nodes}` : share;
+    slide.setAttribute("aria-valuetext", nodes ? `${share}, ${nodes} nodes` : share);
+  });
+  at("reset").disabled = isAsTrained();
+}
+
+const isAsTrained = () =>
+  state.connectivity === state.model.connectivity && state.ratios.every((r, i) => r === state.model.ratios[i]);
+
+function reset() {
+  state.connectivity = state.model.connectivity;
+  state.ratios = [...state.model.ratios];
+  change();
+}
+
+// ---- showing ----
+
+function show() {
+  const { view } = state;
+  state.plan = plan(view, view.places);
+  state.levels = [...Array(view.layers.length + 1).keys()].map((number) => level(view, number));
+  showHeading();
+  showPrediction();
+  showSliders();
+  showPanels();
+  showLegend();
+  showVotes();
+  if (at("all").open) showAll();
+  at("save-svg").disabled = at("save-json").disabled = false;
+  remember();
+}
+
+function showHeading() {
+  const { view } = state;
+  at("title").textContent = view.title;
+  document.title = `${view.title} · tapnet explore`;
+  const parts = { test: "not seen in training", validation: "used for validation", training: "used for training" };
+  const facts = [`${view.nodes.length} nodes, ${view.edges.length} edges`];
+  if (view.class !== null) facts.push(`class ${view.class}`);
+  if (view.part) facts.push(parts[view.part]);
+  at("facts").textContent = facts.join(" · ");
+  at("notes").replaceChildren(...view.notes.map((note) => made("li", { textContent: note })));
+  at("notes").hidden = !view.notes.length;
+}
+
+function showPrediction() {
+  const { view } = state;
+  const { best } = view;
+  const found = view.probabilities[best];
+  const right = view.class === null ? "" : view.class === view.predicted ? ", which is right" : ", which is wrong";
+  at("prediction").textContent =
+    found === null ? "The network's answer is not a number." : `${view.predicted}, ${percent(found)}${right}`;
+  at("bars").replaceChildren(
+    ...view.classes.map((name, i) => {
+      const row = made("li", { className: i === best ? "best" : "" });
+      const bar = made("span", { className: "bar", ariaHidden: "true" });
+      const inner = made("span");
+      inner.style.width = `${100 * (view.probabilities[i] ?? 0)}%`;
+      bar.append(inner);
+      const text = name === view.class ? `${name} (its class)` : name;
+      const share = made("span", { className: "number", textContent: percent(view.probabilities[i]) });
+      row.append(made("span", { textContent: text }), share, bar);
+      return row;
+    }),
+  );
+}
+
+const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
+
+function showPanels() {
+  const { view, levels } = state;
+  const panels = at("panels");
+  while (panels.childElementCount > levels.length) panels.lastChild.remove();
+  while (panels.childElementCount < levels.length) panels.append(panel(panels.childElementCount));
+  levels.forEach((one, number) => {
+    const words = `${one.inside.size} nodes, ${one.edges.length} edges`;
+    const [caption, picture] = panels.children[number].children;
+    caption.replaceChildren(made("b", { textContent: one.name }), made("span", { textContent: words }));
+    picture.setAttribute("aria-label", `${one.name}: ${words}`);
+    picture.replaceChildren(draw(view, state.plan, one));
+  });
+  markNode();
+}
+
+function enlarge(wanted) {
+  at("larger").setAttribute("aria-pressed", wanted);
+  at("panels").classList.toggle("large", wanted);
+}
+
+function panel(number) {
+  const figure = made("figure", { className: "panel" });
+  const picture = made("div", { className: "picture", tabIndex: 0 });
+  picture.dataset.level = number;
+  picture.setAttribute("role", "application");
+  picture.setAttribute("aria-roledescription", "graph");
+  picture.setAttribute("aria-describedby", "keys");
+  figure.append(made("figcaption"), picture);
+  return figure;
+}
+
+function showLegend() {
+  const entries = [...state.plan.legend.map(({ name, fill, count }) => [`${name} (${count})`, fill])];
+  if (state.view.layers.length) entries.push(["dropped", null]);
+  at("legend").replaceChildren(
+    ...entries.map(([name, fill]) => {
+      const entry = made("span");
+      entry.append(swatch(fill), name);
+      return entry;
+    }),
+  );
+  if (state.view.layers.length) at("legend").append(made("span", { className: "hint", textContent: "Size: score" }));
+}
+
+// ---- a node and its votes ----
+
+function choosePoint(picture, event) {
+  const svg = picture.querySelector("svg");
+  const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+  let [nearest, least] = [null, Math.max(2 * size(state.plan), 9) ** 2];
+  state.plan.at.forEach(([x, y], node) => {
+    const far = (x - point.x) ** 2 + (y - point.y) ** 2;
+    if (far < least) [nearest, least] = [node, far];
+  });
+  if (nearest !== null) chooseNode(nearest);
+}
+
+function chooseNode(node, aloud = false) {
+  if (node === state.node && !aloud) return;
+  state.node = node;
+  markNode();
+  showVotes();
+  if (aloud) at("said").textContent = node === null ? "" : nodeInWords(node);
+}
+
+function markNode() {
+  at("panels")
+    .querySelectorAll("svg")
+    .forEach((picture, number) => mark(picture, state.plan, state.levels[number], state.node));
+}
+
+function nodeName(node) {
+  const { view } = state;
+  const category = view.features === "attributes" ? "" : `, ${categoryName(view, view.category[node])}`;
+  return `Node ${view.nodes[node]}${category}`;
+}
+
+function fate(layer, node) {
+  const i = layer.nodes.indexOf(node);
+  return i < 0 ? "gone" : layer.kept[i] ? "kept" : "dropped";
+}
+
+function nodeInWords(node) {
+  const words = state.view.layers.map((layer, i) => {
+    const place = layer.nodes.indexOf(node);
+    const outcome = fate(layer, node);
+    if (place < 0) return `gone before pooling ${i + 1}`;
+    return `pooling ${i + 1}: ${outcome}, score ${short(layer.score[place])}, rank ${rank(layer.score, place)}`;
+  });
+  return `${nodeName(node)}. ${words.join("; ")}.`;
+}
+
+function short(value) {
+  if (value === null) return "–";
+  return value === 0 || Math.abs(value) >= 0.001 ? value.toPrecision(3) : value.toExponential(1);
+}
+
+const ordinal = (n) => n + (["th", "st", "nd", "rd"][Math.floor((n % 100) / 10) === 1 ? 0 : n % 10] ?? "th");
+const rank = (values, place) => 1 + values.filter((v) => v > values[place]).length;
+
+function showVotes() {
+  const { view, node } = state;
+  at("votes-title").textContent = node === null ? "Votes" : nodeName(node);
+  at("votes").classList.toggle("chosen", node !== null);
+  at("no-node").hidden = node === null;
+  at("no-votes").hidden = node !== null && view.layers.length > 0;
+  at("votes-table").hidden = node === null || !view.layers.length;
+  if (node === null) return;
+  const votes = VOTES.filter(([key]) => view.layers.some((layer) => layer[key]));
+  const head = ["Pooling", ...votes.map(([, word]) => word), "Outcome"];
+  at("votes-head").replaceChildren(...head.map((word) => made("th", { scope: "col", textContent: word })));
+  at("votes-body").replaceChildren(
+    ...view.layers.map((layer, i) => {
+      const row = made("tr");
+      row.append(made("th", { scope: "row", textContent: i + 1 }));
+      const place = layer.nodes.indexOf(node);
+      for (const [key] of votes) {
+        const cell = made("td", { textContent: place < 0 ? "–" : short(layer[key][place]) });
+        if (place >= 0) cell.append(made("small", { textContent: ordinal(rank(layer[key], place)) }));
+        row.append(cell);
+      }
+      row.append(made("td", { textContent: fate(layer, node) }));
+      return row;
+    }),
+  );
+}
+
+/** The node that an arrow leads to: the nearest that lies in its direction rather than beside it. */
+function inDirection(node, dx, dy) {
+  const [x, y] = state.plan.at[node];
+  let [found, least] = [node, Infinity];
+  state.plan.at.forEach(([u, v], other) => {
+    const along = (u - x) * dx + (v - y) * dy;
+    const across = Math.abs((u - x) * dy) + Math.abs((v - y) * dx);
+    const cost = along + 2 * across;
+    if (along > 1e-6 && across <= 1.5 * along && cost < least) [found, least] = [other, cost];
+  });
+  return found;
+}
+
+function byRank(number) {
+  const layer = state.view.layers[Math.max(number - 1, 0)];
+  if (!layer) return [...state.view.nodes.keys()];
+  const order = layer.nodes.map((node, i) => [node, layer.score[i] ?? 0]);
+  return order.sort((a, b) => b[1] - a[1]).map(([node]) => node);
+}
+
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+function pressed(picture, event) {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const { node } = state;
+  if (event.key === "Escape") {
+    chooseNode(null, true);
+  } else if (event.key in ARROWS || ["Home", "PageDown", "PageUp"].includes(event.key)) {
+    event.preventDefault();
+    const order = byRank(Number(picture.dataset.level));
+    const place = order.indexOf(node);
+    if (node === null || event.key === "Home") chooseNode(order[0], true);
+    else if (event.key in ARROWS) chooseNode(inDirection(node, ...ARROWS[event.key]), true);
+    else chooseNode(order[Math.min(Math.max(place + (event.key === "PageDown" ? 1 : -1), 0), order.length - 1)], true);
+  }
+}
+
+function showAll() {
+  const { view } = state;
+  const degree = view.nodes.map(() => 0);
+  for (const [u, v] of view.edges) [degree[u], degree[v]] = [degree[u] + 1, degree[v] + 1];
+  const order = byRank(0).slice(0, ROWS);
+  const head = made("tr");
+  const names = ["Node", "Category", "Degree", ...view.layers.map((_, i) => `Score at pooling ${i + 1}`)];
+  head.append(...names.map((word) => made("th", { scope: "col", textContent: word })));
+  const rows = order.map((node) => {
+    const row = made("tr");
+    const name = made("th", { scope: "row" });
+    const button = made("button", { type: "button", textContent: view.nodes[node] });
+    button.addEventListener("click", () => chooseNode(node, true));
+    name.append(button);
+    const cells = view.layers.map((layer) => {
+      const place = layer.nodes.indexOf(node);
+      return place < 0 ? "" : `${short(layer.score[place])} ${layer.kept[place] ? "kept" : "dropped"}`;
+    });
+    const texts = [categoryName(view, view.category[node]), degree[node], ...cells];
+    row.append(name, ...texts.map((text) => made("td", { textContent: text })));
+    return row;
+  });
+  const caption = made("caption", { className: "hint" });
+  const all = view.nodes.length <= ROWS ? "" : `The ${ROWS} with the highest scores of ${view.nodes.length} nodes`;
+  caption.textContent = all || "In the order of the first score";
+  const [top, body] = [made("thead"), made("tbody")];
+  top.append(head);
+  body.append(...rows);
+  at("all-table").replaceChildren(caption, top, body);
+}
+
+// ---- downloads ----
+
+function save(name, kind, text) {
+  const link = made("a", { href: URL.createObjectURL(new Blob([text], { type: kind })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+const stem = () => state.view.title.replace(/\.\w+$/, "").replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 80) || "graph";
+
+function saveSvg() {
+  const { view } = state;
+  const settings = view.connectivity === null ? "" : `λ ${view.connectivity}, `;
+  const caption = `Predicted: ${view.predicted}, ${percent(Math.max(...view.probabilities))}. ${settings}ratios ${view.ratios.join(", ")}`;
+  save(`${stem()}.svg`, "image/svg+xml", pictureFile(view, state.plan, view.title, caption));
+}
+
+function saveJson() {
+  save(`${stem()}.json`, "application/json", JSON.stringify(state.view, null, 1));
+}
+
+// ---- the address: what is shown can be kept as a bookmark ----
+
+function remember() {
+  const wanted = new URLSearchParams();
+  if (state.source?.number !== undefined) wanted.set("graph", state.source.number);
+  if (!isAsTrained()) {
+    if (state.connectivity !== null) wanted.set("connectivity", state.connectivity);
+    wanted.set("ratios", state.ratios.join(","));
+  }
+  const hash = String(wanted);
+  if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
+}
+
+function recall() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const { model } = state;
+  const connectivity = wanted.has("connectivity") ? Number(wanted.get("connectivity")) : NaN;
+  state.connectivity = model.connectivity !== null && isFinite(connectivity) ? connectivity : model.connectivity;
+  const ratios = (wanted.get("ratios") ?? "").split(",").map(Number);
+  const good = ratios.length === model.ratios.length && ratios.every((r, i) => r > 0 && (r <= 1 || !isShare(i)));
+  state.ratios = good ? ratios : [...model.ratios];
+  showSliders();
+  const number = Number(wanted.get("graph") || NaN);
+  return Number.isInteger(number) && number >= 0 && number < model.graphs ? number : null;
+}
+
+// ---- beginning ----
+
+function made(name, properties = {}) {
+  return Object.assign(document.createElement(name), properties);
+}
+
+function listen() {
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address says which graph
+    at("graph").focus();
+  });
+  at("filters").addEventListener("input", filter);
+  at("filters").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.tagName === "INPUT" && state.matching.length) choose(state.matching[0]);
+  });
+  at("list").addEventListener("click", (event) => {
+    const row = event.target.closest('[role="option"]');
+    if (row) choose(Number(row.id.slice("graph-".length)));
+  });
+  at("list").addEventListener("keydown", (event) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    step(by);
+  });
+  at("previous").addEventListener("click", () => step(-1));
+  at("next").addEventListener("click", () => step(1));
+  at("reset").addEventListener("click", reset);
+  at("no-node").addEventListener("click", () => chooseNode(null, true));
+  at("larger").addEventListener("click", () => enlarge(at("larger").getAttribute("aria-pressed") !== "true"));
+  at("file").addEventListener("click", () => (at("file").value = "")); // the same file again counts as a choice
+  at("file").addEventListener("change", (event) => chooseFile(event.target.files[0]));
+  at("save-svg").addEventListener("click", saveSvg);
+  at("save-json").addEventListener("click", saveJson);
+  at("all").addEventListener("toggle", () => state.view && at("all").open && showAll());
+  const onPicture = (handle) => (event) => {
+    const picture = event.target.closest(".picture");
+    if (picture) handle(picture, event);
+  };
+  at("panels").addEventListener("pointermove", onPicture(choosePoint));
+  at("panels").addEventListener("pointerdown", onPicture(choosePoint));
+  at("panels").addEventListener("keydown", onPicture(pressed));
+  for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
+    document.addEventListener(kind, (event) => {
+      event.preventDefault();
+      at("drop").classList.toggle("over", kind === "dragenter" || kind === "dragover");
+      if (kind === "drop") chooseFile(event.dataTransfer.files[0]);
+    });
+  }
+  window.addEventListener("hashchange", () => {
+    const number = recall();
+    if (number !== null) state.source = { number };
+    markChosen();
+    if (state.source) update();
+  });
+}
+
+async function begin() {
+  at("save-svg").disabled = at("save-json").disabled = true;
+  at("steps").hidden = true;
+  state.model = await ask("/api/model");
+  const { model } = state;
+  const fold = model.folds && model.fold !== null ? ` (fold ${model.fold} of ${model.folds})` : "";
+  const expected = model.accuracy ? `; cross-validated: ${model.accuracy.map((v) => v.toFixed(1)).join(" ± ")} %` : "";
+  at("about").textContent = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
+  const kinds = { labels: " with a label at each node", attributes: " with numbers at each node", degrees: "" };
+  at("own-hint").textContent =
+    `GraphML or node-link JSON${kinds[model.features]}, up to ${model.largest_upload >> 20} MB and ` +
+    `${model.most_nodes.toLocaleString("en")} nodes. It goes to this server alone, which keeps nothing of it.`;
+  at("chooser").open = at("own").open = matchMedia("(min-width: 62rem)").matches;
+  state.connectivity = model.connectivity;
+  state.ratios = [...model.ratios];
+  makeSliders();
+  const first = recall();
+  listen();
+  if (!model.graphs) {
+    at("missing").textContent = model.missing;
+    at("missing").hidden = false;
+    at("filters").hidden = at("found").hidden = true;
+    at("chooser").open = at("own").open = true;
+    at("graph").setAttribute("aria-busy", "false");
+    return;
+  }
+  choose(first ?? 0);
+  state.graphs = await ask("/api/graphs");
+  at("by-class").replaceChildren(
+    made("option", { value: "", textContent: "any" }),
+    ...state.graphs.classes.map((name, i) => made("option", { value: i, textContent: name })),
+  );
+  at("part-label").hidden = !state.graphs.part;
+  filter();
+  await predictAll();
+}
+
+begin().catch((error) => say(error.message));

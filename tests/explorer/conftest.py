@@ -1,0 +1,46 @@
+"""MUTAG, a model of it, and the page of that model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'")
+pytest.importorskip("uvicorn", reason="the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'")
+
+from pages import make_model, running
+
+from tapnet import GraphDataset, load_dataset
+from tapnet.explorer.views import Explorer
+from tapnet.training.saved import SavedModel
+
+
+@pytest.fixture(scope="session")
+def mutag() -> GraphDataset:
+    return load_dataset("MUTAG", download=False)
+
+
+@pytest.fixture(scope="session")
+def saved(mutag: GraphDataset) -> SavedModel:
+    return make_model(mutag)
+
+
+@pytest.fixture(scope="session")
+def explorer(saved: SavedModel, mutag: GraphDataset) -> Explorer:
+    return Explorer(saved, mutag)
+
+
+@pytest.fixture(scope="session")
+def model_file(saved: SavedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("model") / "mutag.safetensors"
+    saved.save(file)
+    return file
+
+
+@pytest.fixture(scope="session")
+def page(model_file: Path) -> Iterator[str]:
+    """The address of a page that many tests visit."""
+    with running(model_file) as (address, _):
+        yield address

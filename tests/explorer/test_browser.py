@@ -1,0 +1,394 @@
+"""The page as a person uses it, in a real Chromium."""
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import httpx
+import pytest
+from pages import node_link
+
+pytest.importorskip("selenium", reason="the browser tests need selenium: pip install selenium")
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM or not DRIVER,
+    reason="no Chromium here, so the page is not tried in a browser (Debian: apt-get install chromium chromium-driver)",
+)
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+CONTROLS = (
+    *("by-number", "by-class", "by-least", "by-most", "by-right", "by-part", "list", "file", "previous", "next"),
+    *("reset", "connectivity", "ratio-0", "ratio-1", "ratio-2", "larger", "save-svg", "save-json"),
+)
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory):
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory, downloads):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)})
+    yield driver
+    driver.quit()
+
+
+class Visit:
+    """What a person does and sees."""
+
+    def __init__(self, driver, address):
+        self.driver, self.address = driver, address
+
+    def __call__(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        return self(selector).text
+
+    def run(self, script, *values):
+        return self.driver.execute_script(script, *values)
+
+    def until(self, condition, what):
+        WebDriverWait(self.driver, 30, poll_frequency=0.05).until(lambda _: condition(), what)
+
+    def until_quiet(self):
+        self.until(lambda: self("#graph").get_attribute("aria-busy") == "false", "an answer")
+
+    def until_title(self, title):
+        self.until(lambda: self.text("#title") == title, title)
+        self.until_quiet()
+
+    def open(self, hash_="", width=1280, height=900, scheme="light"):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.address}/{hash_}")
+        self.until(lambda: len(self.all("#panels svg")) == 4, "the pictures")
+        self.until_quiet()
+        return self
+
+    def kept(self, level):
+        """The nodes of a picture."""
+        script = (
+            "return [...document.querySelectorAll(`[data-level='${arguments[0]}'] .node`)].map(n => n.dataset.node)"
+        )
+        return {int(node) for node in self.run(script, level)}
+
+    def slide(self, slider, *keys):
+        self(f"#{slider}").send_keys(*keys)
+        self.until_quiet()
+
+
+@pytest.fixture
+def visit(chromium, page):
+    """A visit during which the browser has nothing to complain about: no error, nothing that the policy blocks."""
+    chromium.get_log("browser")
+    visit = Visit(chromium, page)
+    yield visit
+    said = [entry["message"] for entry in chromium.get_log("browser")]
+    assert [message for message in said if "api/graph?" not in message] == []  # a refused file is the browser's news
+
+
+def answer(page, path):
+    return httpx.get(f"{page}/api/{path}", timeout=30).json()
+
+
+# ---- choosing ----
+
+
+def test_the_first_graph_is_there_with_its_prediction_and_pictures(visit, page):
+    visit.open()
+    view = answer(page, "graphs/0")
+    assert visit.text("#title") == "MUTAG, graph 0"
+    assert f"{len(view['nodes'])} nodes, {len(view['edges'])} edges" in visit.text("#facts")
+    best = max(view["probabilities"])
+    assert f"{view['predicted']}, {100 * best:.1f} %" in visit.text("#prediction")
+    assert [bar.text.split("\n")[0].removesuffix(" (its class)") for bar in visit.all("#bars li")] == view["classes"]
+    for level, layer in enumerate(view["layers"], 1):
+        kept = {node for node, stays in zip(layer["nodes"], layer["kept"], strict=True) if stays}
+        assert visit.kept(level) == kept
+        assert f"{len(kept)} nodes" in visit.all("figcaption")[level].text
+    assert "C (" in visit.text("#legend")
+    assert {letter.text for letter in visit.all("[data-level='0'] .letter")} == set(view["categories"])
+
+
+def test_graphs_are_found_by_number_class_size_and_outcome(visit, page):
+    visit.open()
+    graphs = answer(page, "graphs")
+    predicted = answer(page, "predictions?first=0")["predicted"]
+    visit.until(lambda: visit.all("#list li") and re.search("[✓✗]", visit.all("#list li")[0].text), "predictions")
+    visit("#by-number").send_keys("42", Keys.ENTER)
+    visit.until_title("MUTAG, graph 42")
+    visit("#by-number").clear()
+    Select(visit("#by-class")).select_by_visible_text("not mutagenic")
+    visit("#by-most").send_keys("12")
+    Select(visit("#by-right")).select_by_value("wrong")
+    wanted = [
+        i
+        for i, (kind, nodes) in enumerate(zip(graphs["class"], graphs["nodes"], strict=True))
+        if kind == 0 and nodes <= 12 and predicted[i] != 0
+    ]
+    assert visit.text("#count") == f"{len(wanted)} of 188 graphs"
+    assert [int(row.get_attribute("id").removeprefix("graph-")) for row in visit.all("#list li")] == wanted
+
+
+def test_the_list_and_the_arrows_go_from_graph_to_graph(visit):
+    visit.open()
+    visit("#graph-4").click()
+    visit.until_title("MUTAG, graph 4")
+    visit("#list").send_keys(Keys.ARROW_DOWN)
+    visit.until_title("MUTAG, graph 5")
+    assert visit("#list").get_attribute("aria-activedescendant") == "graph-5"
+    visit("#previous").click()
+    visit.until_title("MUTAG, graph 4")
+
+
+# ---- sliders ----
+
+
+def kept_by(page, number, query):
+    """The nodes that the first pooling keeps, by the server's word."""
+    layer = answer(page, f"graphs/{number}{query}")["layers"][0]
+    return {node for node, kept in zip(layer["nodes"], layer["kept"], strict=True) if kept}
+
+
+def test_sliders_change_the_selection_at_once_and_go_back(visit, page):
+    number = next(i for i in range(188) if kept_by(page, i, "") != kept_by(page, i, "?connectivity=1"))
+    visit.open(f"#graph={number}")
+    before = [visit.kept(level) for level in range(4)]
+    assert not visit("#reset").is_enabled()
+    visit.slide("ratio-0", *[Keys.ARROW_LEFT] * 10)
+    assert len(visit.kept(1)) < len(before[1])
+    assert visit.text("#ratio-0-value") == f"70 %: {len(visit.kept(1))} of {len(before[0])}"
+    visit.slide("connectivity", Keys.END)
+    want = answer(page, f"graphs/{number}?connectivity=1&ratios=0.7,0.6,0.4")
+    assert visit.kept(1) == kept_by(page, number, "?connectivity=1&ratios=0.7,0.6,0.4")
+    assert f"{100 * max(want['probabilities']):.1f} %" in visit.text("#prediction")
+    address = visit.driver.current_url
+    visit("#reset").click()
+    visit.until(lambda: [visit.kept(level) for level in range(4)] == before, "the selection as trained")
+    visit.open("#" + address.partition("#")[2])
+    assert visit.text("#connectivity-value") == "1.00"  # a bookmark brings everything back
+    assert visit("#ratio-0").get_attribute("value") == "0.7"
+
+
+# ---- votes ----
+
+
+def test_pointing_at_a_node_shows_its_votes_in_every_layer(visit, page):
+    visit.open("#graph=3")
+    view = answer(page, "graphs/3")
+    webdriver.ActionChains(visit.driver).move_to_element(visit("[data-level='0'] [data-node='5']")).perform()
+    visit.until(lambda: visit.text("#votes-title").startswith("Node 5, "), "votes")
+    first = [cell.text for cell in visit.all("#votes-body tr:first-child td")]
+    for cell, part in zip(first, ("local", "global", "connectivity", "score"), strict=False):
+        assert float(cell.split()[0]) == pytest.approx(view["layers"][0][part][5], rel=0.01)
+    assert first[-1] in ("kept", "dropped")
+    assert len(visit.all("#votes-body tr")) == 3
+    assert len(visit.all(".ring")) == 4
+
+
+def test_the_keyboard_goes_from_node_to_node_and_says_so(visit, page):
+    visit.open("#graph=3")
+    score = answer(page, "graphs/3")["layers"][0]["score"]
+    picture = visit("[data-level='0']")
+    picture.send_keys(Keys.HOME)
+    best = score.index(max(score))
+    assert visit.text("#votes-title").startswith(f"Node {best}, ")
+    said = visit("#said").get_attribute("textContent")
+    assert "pooling 1: kept, score" in said
+    assert "rank 1" in said
+    seen = set()
+    for key in (Keys.ARROW_LEFT, Keys.ARROW_UP, Keys.ARROW_RIGHT, Keys.ARROW_DOWN):
+        for _ in range(3):
+            picture.send_keys(key)
+            seen.add(visit.text("#votes-title"))
+    assert len(seen) > 4
+    picture.send_keys(Keys.ESCAPE)
+    assert visit.text("#no-votes") == "No node is chosen."
+
+
+def test_all_nodes_stand_in_a_table(visit, page):
+    visit.open("#graph=3")
+    visit("#all summary").click()
+    visit.until(lambda: visit.all("#all-table tbody tr"), "rows")
+    assert len(visit.all("#all-table tbody tr")) == len(answer(page, "graphs/3")["nodes"])
+    visit("#all-table tbody button").click()
+    assert visit.text("#votes-title").startswith("Node ")
+
+
+# ---- files ----
+
+HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
+
+
+@pytest.fixture
+def molecule(tmp_path):
+    file = tmp_path / "nitro.json"
+    file.write_text(node_link([*"CCCCCCNO", HOSTILE], [(i, (i + 1) % 6) for i in range(6)] + [(0, 6), (6, 7), (6, 8)]))
+    return file
+
+
+def test_a_file_of_ones_own_is_shown_and_follows_the_sliders(visit, molecule):
+    visit.open()
+    visit("#file").send_keys(str(molecule))
+    visit.until_title("nitro.json")
+    assert "9 nodes, 9 edges" in visit.text("#facts")
+    assert "not trained on" in visit.text("#notes")
+    assert HOSTILE in visit.text("#legend")  # as text
+    visit.slide("ratio-0", Keys.HOME)
+    assert len(visit.kept(1)) == 1
+    webdriver.ActionChains(visit.driver).move_to_element(visit("[data-level='0'] [data-node='6']")).perform()
+    visit.until(lambda: visit.text("#votes-title") == "Node atom 6, N", "its own name")
+
+
+def test_a_file_can_be_dropped_anywhere(visit, molecule):
+    visit.open()
+    script = """
+      const bag = new DataTransfer();
+      bag.items.add(new File([arguments[0]], "dropped.json"));
+      document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: bag, bubbles: true, cancelable: true}));
+    """
+    visit.run(script, molecule.read_text())
+    visit.until_title("dropped.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("bad.json", "{", "bad.json: not JSON"),
+        ("bomb.graphml", "<!DOCTYPE a [<!ENTITY b 'c'>]><graphml/>", "DOCTYPE"),
+        ("large.json", " " * (5 << 20), "large.json is larger than 4 MB."),
+        ("notes.txt", "hello", "a graph is a .graphml file"),
+    ],
+)
+def test_a_bad_file_gets_a_message_and_the_page_goes_on(visit, tmp_path, name, content, message):
+    visit.open("#graph=3")
+    (tmp_path / name).write_text(content)
+    visit("#file").send_keys(str(tmp_path / name))
+    visit.until(lambda: message in visit.text("#own-message"), message)
+    assert visit.text("#title") == "MUTAG, graph 3"
+    visit.slide("ratio-0", Keys.ARROW_LEFT)
+    visit("#next").click()
+    visit.until_title("MUTAG, graph 4")
+    assert not visit("#own-message").is_displayed()
+
+
+# ---- downloads ----
+
+
+def test_downloads_hold_what_is_shown(visit, page, downloads):
+    visit.open("#graph=3&connectivity=0.5&ratios=0.8,0.6,0.4")
+    for button, ending in (("save-json", "json"), ("save-svg", "svg")):
+        visit(f"#{button}").click()
+        file = Path(downloads) / f"MUTAG-graph-3.{ending}"
+        visit.until(file.exists, file.name)
+    view = json.loads((downloads / "MUTAG-graph-3.json").read_text())
+    want = answer(page, "graphs/3?connectivity=0.5")
+    assert (view["layers"], view["connectivity"], view["places"]) == (want["layers"], 0.5, want["places"])
+    root = ET.parse(downloads / "MUTAG-graph-3.svg").getroot()
+    svg = "{http://www.w3.org/2000/svg}"
+    panels = root.findall(f"{svg}svg")
+    assert len(panels) == 4
+    nodes = [{int(c.get("data-node")) for c in p.findall(f"{svg}circle") if c.get("data-node")} for p in panels]
+    assert nodes == [visit.kept(level) for level in range(4)]
+    assert not root.findall(f".//{svg}script")
+
+
+# ---- everyone ----
+
+
+def test_a_phone_needs_no_sideways_scrolling(visit):
+    visit.open("#graph=3", width=360, height=740)
+    for summary in visit.all("summary"):
+        if summary.find_element(By.XPATH, "..").get_attribute("open") is None:
+            summary.click()
+    visit("[data-level='1']").send_keys(Keys.HOME)
+    assert visit.run("return document.documentElement.scrollWidth") <= 360
+    wide = "return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 361 && "
+    assert visit.run(wide + "!e.closest('.scroll')).map(e => e.outerHTML.slice(0, 80))") == []
+    small = "return [...document.querySelectorAll('button, select, input')].filter(e => e.offsetHeight "
+    assert visit.run(small + "&& e.offsetHeight < 24 && !e.closest('table')).map(e => e.id)") == []
+
+
+def test_the_tab_key_reaches_every_control_in_the_order_of_the_page(visit):
+    visit.open("#graph=3&ratios=0.7,0.6,0.4")
+    reached = []
+    for _ in range(60):
+        webdriver.ActionChains(visit.driver).send_keys(Keys.TAB).perform()
+        name = visit.run("const e = document.activeElement; return e.id || e.dataset.level || e.className || e.tagName")
+        if name == "BODY":
+            break
+        reached.append(name)
+    assert [name for name in reached if name in CONTROLS] == list(CONTROLS)
+    assert [name for name in reached if name in "0123"] == list("0123")
+    assert reached[0] == "skip"
+    visit("a.skip").send_keys(Keys.ENTER)
+    assert visit.driver.switch_to.active_element.get_attribute("id") == "graph"
+    assert visit.text("#title") == "MUTAG, graph 3"
+
+
+def test_every_control_and_picture_has_a_name(visit):
+    visit.open()
+    nodes = visit.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    interactive = {"button", "slider", "combobox", "spinbutton", "searchbox", "listbox", "application", "link"}
+    found = [n for n in nodes if not n["ignored"] and n.get("role", {}).get("value") in interactive]
+    assert {n["role"]["value"] for n in found} >= {"button", "slider", "combobox", "listbox", "application"}
+    assert [n["role"]["value"] for n in found if not n.get("name", {}).get("value", "").strip()] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(visit, scheme):
+    visit.open("#graph=3", scheme=scheme)
+    visit("[data-level='0']").send_keys(Keys.HOME)
+    script = """
+      const ground = (e) => {
+        for (; e; e = e.parentElement) {
+          const colour = getComputedStyle(e).backgroundColor;
+          if (colour !== "rgba(0, 0, 0, 0)") return colour;
+        }
+        return "rgb(255, 255, 255)";
+      };
+      return [...document.querySelectorAll("body *")]
+        .filter((e) => e.checkVisibility() && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+        .filter((e) => !(e instanceof SVGElement) && !e.disabled && !e.closest("option"))
+        .map((e) => [getComputedStyle(e).color, ground(e), e.id || e.className || e.tagName]);
+    """
+    for ink, ground, name in visit.run(script):
+        assert contrast(ink, ground) >= 4.5, (name, ink, ground)
+
+
+def contrast(ink, ground):
+    def light(colour):
+        parts = [int(v) / 255 for v in re.findall(r"\d+", colour)[:3]]
+        r, g, b = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    high, low = sorted((light(ink), light(ground)), reverse=True)
+    return (high + 0.05) / (low + 0.05)

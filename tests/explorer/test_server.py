@@ -1,0 +1,494 @@
+"""The page's server: what it answers, what it refuses, and that no client keeps another from an answer."""
+
+import json
+import math
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+import httpx
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pages import make_model, node_link, running
+from starlette.testclient import TestClient
+
+from tapnet import GraphDataset
+from tapnet.cli import main
+from tapnet.cli.explore import find_explorer
+from tapnet.errors import SettingError
+from tapnet.explorer import server
+from tapnet.explorer.views import Choice, Explorer
+from tapnet.places import node_places
+
+HOSTS = ("127.0.0.1", "localhost", "::1")
+NITROBENZENE = node_link("CCCCCCNOO", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 6), (6, 7), (6, 8)])
+
+
+@pytest.fixture(scope="module")
+def client(explorer):
+    with TestClient(server.make_app(explorer, HOSTS), base_url="http://127.0.0.1") as found:
+        yield found
+
+
+def upload(client, content, name="mine.json", **choice):
+    body = content.encode() if isinstance(content, str) else content
+    return client.post("/api/graph", params={"name": name, **choice}, content=body)
+
+
+# ---- answers ----
+
+
+def test_the_model_says_what_the_sliders_start_with(client):
+    model = client.get("/api/model").json()
+    assert (model["dataset"], model["pool"], model["graphs"]) == ("MUTAG", "tap", 188)
+    assert (model["connectivity"], model["ratios"]) == (0.1, [0.8, 0.6, 0.4])
+    assert model["classes"] == ["not mutagenic", "mutagenic"]
+
+
+def test_the_list_has_every_graph_with_its_class_size_and_part(client, mutag):
+    graphs = client.get("/api/graphs").json()
+    assert graphs["nodes"] == mutag.nodes_per_graph.tolist()
+    assert graphs["class"] == mutag.y.tolist()
+    assert sum(graphs["edges"]) == mutag.num_edges // 2
+    assert {part: graphs["part"].count(part) for part in set(graphs["part"])} == {
+        "training": 150,
+        "validation": 19,
+        "test": 19,
+    }
+
+
+def test_predictions_come_in_parts_and_agree_with_each_graphs_own(client, explorer, saved):
+    predicted = client.get("/api/predictions", params={"first": 0}).json()["predicted"]
+    assert predicted == saved.probabilities(explorer.read).argmax(dim=1).tolist()
+    assert client.get("/api/graphs/7").json()["predicted"] == saved.class_names[predicted[7]]
+    assert client.get("/api/predictions", params={"first": 3}).status_code == 400
+    assert client.get("/api/predictions", params={"first": 256}).status_code == 404
+
+
+def test_a_graph_comes_with_layers_votes_places_and_probabilities(client, mutag):
+    view = client.get("/api/graphs/3").json()
+    n = int(mutag.nodes_per_graph[3])
+    assert view["title"] == "MUTAG, graph 3"
+    assert len(view["nodes"]) == len(view["places"]) == len(view["category"]) == n
+    assert set(view["categories"]) <= {"C", "N", "O", "F", "I", "Cl", "Br"}
+    assert sum(view["probabilities"]) == pytest.approx(1, abs=1e-4)
+    came = list(range(n))
+    for layer, ratio in zip(view["layers"], view["ratios"], strict=True):
+        assert layer["nodes"] == came
+        for i in range(len(came)):
+            assert layer["score"][i] == pytest.approx(
+                layer["local"][i] + layer["global"][i] + layer["connectivity"][i], abs=1e-5
+            )
+        came = [node for node, kept in zip(came, layer["kept"], strict=True) if kept]
+        assert len(came) == math.ceil(round(ratio * len(layer["nodes"]), 9))
+        lost = [s for s, kept in zip(layer["score"], layer["kept"], strict=True) if not kept]
+        assert not lost or max(lost) <= min(s for s, k in zip(layer["score"], layer["kept"], strict=True) if k)
+
+
+ratio = st.integers(1, 100).map(lambda percent: percent / 100)
+
+
+@given(st.integers(0, 187), st.floats(-10, 10), st.tuples(ratio, ratio, ratio))
+@settings(max_examples=25)
+def test_sliders_change_the_answer_and_never_the_model(explorer, number, connectivity, ratios):
+    before = explorer.graph(number, Choice(), False)
+    view = explorer.graph(number, Choice(connectivity, ratios), False)
+    n = len(view["nodes"])
+    for layer, share in zip(view["layers"], ratios, strict=True):
+        assert len(layer["nodes"]) == n
+        n = sum(layer["kept"])
+        assert n == max(1, -(-len(layer["nodes"]) * round(100 * share) // 100))
+    degree = np.bincount(np.ravel(view["edges"]), minlength=len(view["nodes"]))
+    np.testing.assert_allclose(
+        view["layers"][0]["connectivity"], connectivity * degree / len(degree), rtol=1e-4, atol=1e-9
+    )
+    assert explorer.graph(number, Choice(), False) == before
+
+
+def test_visitors_at_the_same_time_get_what_each_alone_would(client):
+    asked = [{"connectivity": i / 10, "ratios": f"0.{1 + i % 9},0.5,0.5"} for i in range(24)]
+    alone = [client.get("/api/graphs/5", params=params).json() for params in asked]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda params: client.get("/api/graphs/5", params=params).json(), asked))
+    assert together == alone
+
+
+def test_a_ratio_without_a_point_is_a_number_of_nodes(client):
+    view = client.get("/api/graphs/5", params={"ratios": "4,3,1"}).json()
+    assert [sum(layer["kept"]) for layer in view["layers"]] == [4, 3, 1]
+
+
+def test_places_are_left_out_when_the_page_has_them(client):
+    assert "places" not in client.get("/api/graphs/5", params={"places": False}).json()
+    assert "places" not in upload(client, NITROBENZENE, places=False).json()
+
+
+def test_a_file_of_the_visitor_keeps_its_names_and_may_name_categories(client):
+    view = upload(client, NITROBENZENE, connectivity=0.5).json()
+    assert view["nodes"][6] == "atom 6"
+    assert view["categories"][view["category"][6]] == "N"
+    assert (view["class"], view["notes"], view["connectivity"]) == (None, [], 0.5)
+    by_number = upload(client, node_link([0] * 6 + [1, 2, 2], json_edges(NITROBENZENE))).json()
+    by_name = upload(client, NITROBENZENE).json()
+    assert by_number["probabilities"] == by_name["probabilities"]
+
+
+def json_edges(text):
+    return [tuple(int(link[end].split()[1]) for end in ("source", "target")) for link in json.loads(text)["links"]]
+
+
+@pytest.mark.parametrize("ending", ["graphml", "json", "GraphML"])
+def test_a_graph_of_the_data_set_gives_the_same_as_a_file(client, ending):
+    theirs = client.get("/api/graphs/3").json()
+    graph = nx.Graph(theirs["edges"])
+    nx.set_node_attributes(graph, {i: theirs["categories"][c] for i, c in enumerate(theirs["category"])}, "label")
+    if ending.lower() == "graphml":
+        content = "\n".join(nx.generate_graphml(graph))
+    else:
+        content = json.dumps(nx.node_link_data(graph, edges="links"))
+    own = upload(client, content, f"three.{ending}").json()
+    assert own["probabilities"] == pytest.approx(theirs["probabilities"], abs=1e-4)
+
+
+def test_an_unknown_category_is_a_note_and_not_an_error(client):
+    view = upload(client, node_link(["C", "Xe"], [(0, 1)])).json()
+    assert "Xe" in view["notes"][0]
+    assert view["categories"] == ["C", "Xe"]
+
+
+# ---- refusals ----
+
+DEEP = "[" * 100_000
+BAD = {
+    "empty.json": b"",
+    "nothing.json": b'{"nodes": [], "links": []}',
+    "list.json": b"[1, 2]",
+    "deep.json": DEEP.encode(),
+    "deep-name.json": b'{"nodes": [{"id": ' + b"[" * 400 + b"]" * 400 + b'}], "links": []}',
+    "cut.json": NITROBENZENE[:100].encode(),
+    "bytes.json": bytes(range(256)),
+    "nan.json": b'{"nodes": [{"id": 1, "label": NaN}], "links": []}',
+    "object.json": b'{"nodes": [{"id": 1, "label": {"a": 1}}], "links": []}',
+    "half-labelled.json": b'{"nodes": [{"id": 1, "label": "C"}, {"id": 2}], "links": []}',
+    "unlabelled.json": b'{"nodes": [{"id": 1}, {"id": 2}], "links": []}',
+    "dangling.json": b'{"nodes": [{"id": 1, "label": "C"}], "links": [{"source": 1, "target": 2}]}',
+    "surrogate.json": b'{"nodes": [{"id": "\\ud800"}, {"id": "\\ud800"}], "links": []}',
+    "many.json": json.dumps({"nodes": [{"id": i, "label": "C"} for i in range(10_001)], "links": []}).encode(),
+    "laughs.graphml": b'<?xml version="1.0"?><!DOCTYPE g [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><graphml>&b;</graphml>',
+    "cut.graphml": b"<graphml><graph><node id='1'>",
+    "text.graphml": b"not XML at all",
+    "program.py": b"print(1)",
+    "../../etc/passwd": b"root",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_gets_a_sentence_and_the_next_visitor_an_answer(client, name):
+    answer = upload(client, BAD[name], name)
+    assert 400 <= answer.status_code < 500
+    assert 10 < len(answer.json()["error"]) <= 500
+    assert "Traceback" not in answer.text
+    assert upload(client, NITROBENZENE).status_code == 200
+
+
+def test_a_file_that_is_too_large_is_refused(client):
+    answer = upload(client, b" " * (server.LARGEST_UPLOAD + 1))
+    assert answer.status_code == 413
+    assert "4 MB" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/graphs/188", 404),
+        ("/api/graphs/-1", 404),
+        ("/api/graphs/x", 400),
+        ("/api/graphs/3?connectivity=nan", 400),
+        ("/api/graphs/3?connectivity=much", 400),
+        ("/api/graphs/3?ratios=0.5", 400),
+        ("/api/graphs/3?ratios=0.5,0.5,1.5", 400),
+        ("/api/graphs/3?ratios=0.5,,0.5", 400),
+        ("/api/graphs/3?ratios=0,0.0,nan", 400),
+        ("/docs", 404),
+        ("/openapi.json", 404),
+        ("/page/index.html", 404),
+        ("/server.py", 404),
+        ("/..%2f..%2fetc/passwd", 404),
+        ("/%2e%2e/%2e%2e/etc/passwd", 404),
+        ("/style.css/../server.py", 404),
+    ],
+)
+def test_what_cannot_be_answered_gets_a_sentence(client, path, status):
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert answer.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["/", "/app.js", "/api/model", "/api/graphs/900", "/nothing"])
+def test_every_answer_keeps_the_browser_strict(client, path):
+    headers = client.get(path, headers={"Origin": "http://elsewhere.example"}).headers
+    assert headers["content-security-policy"].startswith("default-src 'self'; ")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert not any(name.startswith("access-control") for name in headers)
+
+
+def test_the_page_names_no_other_host(client):
+    for path in server.PAGE:
+        addresses = set(re.findall(r"""(?:https?:)?//[a-z0-9.]+[^\s"'<)]*""", client.get(path).text))
+        assert addresses <= {"http://www.w3.org/2000/svg"}, path
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example"])
+def test_other_names_for_this_machine_are_refused(client, host):
+    assert client.get("/api/model", headers={"Host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:8765", "[::1]:8765"])
+def test_its_own_names_are_not(client, host):
+    assert client.get("/api/model", headers={"Host": host}).status_code == 200
+
+
+def test_other_sites_get_no_answers_but_may_link_to_the_page(client):
+    for site in ("cross-site", "same-site"):
+        assert client.get("/api/model", headers={"Sec-Fetch-Site": site}).status_code == 403
+        assert client.get("/", headers={"Sec-Fetch-Site": site}).status_code == 200
+    assert client.get("/api/model", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+    assert client.options("/api/model").status_code == 405
+
+
+class Faulty(Explorer):
+    def graph(self, number, choice, with_places=True):
+        if number == 1:
+            raise RuntimeError("a secret of this machine")
+        time.sleep(0.5)
+        return {}
+
+
+def test_what_goes_wrong_inside_stays_inside(saved, mutag, capsys):
+    client = TestClient(server.make_app(Faulty(saved, mutag)))
+    answer = client.get("/api/graphs/1")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert "RuntimeError: a secret of this machine" in capsys.readouterr().err
+    assert client.get("/api/model").status_code == 200
+
+
+def test_work_that_takes_too_long_is_given_up(saved, mutag, monkeypatch):
+    monkeypatch.setattr(server, "WORK_SECONDS", 0.1)
+    client = TestClient(server.make_app(Faulty(saved, mutag)))
+    answer = client.get("/api/graphs/2")
+    assert answer.status_code == 503
+    assert "given up" in answer.json()["error"]
+
+
+def test_a_crowd_is_told_to_come_back(saved, mutag, monkeypatch):
+    monkeypatch.setattr(server, "WAITING", 3)
+    with (
+        TestClient(server.make_app(Faulty(saved, mutag))) as client,  # one loop for all
+        ThreadPoolExecutor(12) as pool,
+    ):
+        statuses = list(pool.map(lambda i: client.get(f"/api/graphs/{i}").status_code, range(2, 14)))
+        assert set(statuses) == {200, 503}
+        assert client.get("/api/graphs/2").status_code == 200
+
+
+# ---- other models ----
+
+
+def test_a_model_without_votes_has_scores_alone(mutag):
+    explorer = Explorer(make_model(mutag, pool="topk"), mutag)
+    assert explorer.model()["connectivity"] is None
+    layer = explorer.graph(0, Choice(ratios=(0.5, 0.5, 0.5)))["layers"][0]
+    assert set(layer) == {"nodes", "kept", "score"}
+    with pytest.raises(SettingError, match="connectivity is a setting of pool 'tap'"):
+        explorer.graph(0, Choice(connectivity=0.5))
+
+
+def test_a_final_model_was_trained_on_every_graph(mutag):
+    saved = make_model(mutag)
+    about = saved.about | {"final": {}, "cross_validation": {"mean": 84.04, "std": 7.5}}
+    explorer = Explorer(replace(saved, about=about), mutag)
+    assert set(explorer.parts) == {"training"}
+    assert explorer.model()["accuracy"] == [84.0, 7.5]
+
+
+def test_what_keeps_no_nodes_is_said_before_the_page_opens(mutag):
+    with pytest.raises(SettingError, match="keeps no nodes"):
+        Explorer(make_model(mutag, "gin"), mutag)
+    with pytest.raises(SettingError, match="merges nodes"):
+        Explorer(make_model(mutag, pool="diff"), mutag)
+
+
+def test_degrees_are_named_and_need_no_labels():
+    graphs = [nx.star_graph(5), nx.path_graph(4)]
+    data = GraphDataset.from_networkx(graphs, ["star", "path"], features="degrees")
+    explorer = Explorer(make_model(data), data)
+    view = explorer.graph(0, Choice())
+    assert [view["categories"][c] for c in view["category"]] == ["5", "1", "1", "1", "1", "1"]
+    assert view["class"] == "star"
+    plain = json.dumps({"nodes": [{"id": i} for i in range(3)], "links": [{"source": 0, "target": 1}]})
+    assert explorer.uploaded("a.json", plain.encode(), Choice())["layers"]
+
+
+def test_a_network_that_answers_nan_is_shown_as_such(mutag):
+    saved = make_model(mutag)
+    for parameter in saved.network.parameters():
+        parameter.data.fill_(math.nan)
+    view = TestClient(server.make_app(Explorer(saved, mutag))).get("/api/graphs/0").json()
+    assert view["probabilities"] == [None, None]
+
+
+# ---- places ----
+
+
+@given(st.integers(1, 40), st.data())
+def test_places_are_in_the_unit_square_apart_and_the_same_every_time(n, data):
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] < p[1])
+    edges = data.draw(st.sets(pairs, max_size=60)) if n > 1 else set()
+    edges = np.asarray(sorted(edges), dtype=np.int64).reshape(-1, 2).T
+    at = node_places(edges, n)
+    assert at.shape == (n, 2)
+    assert at.min() >= 0
+    assert at.max() <= 1 + 1e-9
+    assert len({(x, y) for x, y in at.round(5).tolist()}) == n
+    np.testing.assert_array_equal(at, node_places(edges, n))
+
+
+def test_neighbours_in_a_large_graph_are_near_each_other():
+    n = 2500
+    edges = np.asarray([(i, i + 1) for i in range(n - 1)]).T
+    at = node_places(edges, n)
+    assert np.linalg.norm(at[edges[0]] - at[edges[1]], axis=1).max() < 0.05
+
+
+# ---- the process, and slow or broken clients ----
+
+
+@contextmanager
+def hanging(address):
+    """50 clients of every bad kind, all connected: silent, slow at asking, slow at sending, deaf, talking nonsense."""
+    host, port = address.removeprefix("http://").split(":")
+    post = f"POST /api/graph?name=a.json HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000000\r\n\r\n".encode()
+    ask = f"GET /api/graphs/3 HTTP/1.1\r\nHost: {host}\r\n".encode()
+    kinds = (b"", b"GET /", ask, post, post + b'{"nodes": [', (ask + b"\r\n") * 20, b"\x16\x03\x01\x00\xff" * 5)
+    with ExitStack() as stack:
+        held = []
+        for i in range(50):
+            client = stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            client.sendall(kinds[i % len(kinds)])
+            held.append(client)
+        yield held
+
+
+def test_fifty_bad_clients_do_not_keep_the_next_visitor_from_an_answer(page):
+    with hanging(page), httpx.Client(base_url=page, timeout=60) as visitor:
+        assert visitor.get("/").status_code == 200
+        assert len(visitor.get("/api/graphs/3").json()["layers"]) == 3
+        assert upload(visitor, NITROBENZENE).status_code == 200
+
+
+@contextmanager
+def serving(explorer):
+    """The server in a thread of this process, so that its limits can be made short."""
+    listener = server.listen("127.0.0.1", 0)
+    runs = server.make_server(explorer, listener)
+    thread = threading.Thread(target=runs.run, args=([listener],))
+    thread.start()
+    try:
+        yield server.address_of(listener)
+    finally:
+        runs.should_exit = True
+        thread.join(30)
+
+
+def test_connections_that_are_too_slow_are_ended(explorer, monkeypatch):
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(server, "EXCHANGE_SECONDS", 1.0)
+    with serving(explorer) as address, hanging(address) as held:
+        for client in held:  # each ends: read to the end, or reset
+            try:
+                while client.recv(1 << 16):
+                    pass
+            except ConnectionError:
+                pass
+
+
+def test_an_upload_that_does_not_arrive_in_time_is_told_so(explorer, monkeypatch):
+    monkeypatch.setattr(server, "RECEIVE_SECONDS", 0.3)
+    with serving(explorer) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as client:
+            client.sendall(
+                f"POST /api/graph?name=a.json HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9\r\n\r\n{{".encode()
+            )
+            answer = b"".join(iter(lambda: client.recv(1 << 16), b"")).decode()
+    assert answer.startswith("HTTP/1.1 408")
+    assert "did not arrive within" in answer
+
+
+def test_a_large_upload_is_refused_after_it_was_sent(page):
+    with httpx.Client(base_url=page, timeout=60) as visitor:
+        assert upload(visitor, b" " * (2 * server.LARGEST_UPLOAD)).status_code == 413
+        assert visitor.get("/api/model").status_code == 200
+
+
+def test_ctrl_c_ends_it_without_a_word_of_trouble_whoever_is_connected(model_file):
+    with running(model_file) as (address, process):
+        assert httpx.get(f"{address}/api/model", timeout=60).status_code == 200
+        with hanging(address):
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+
+
+def test_without_its_data_set_there_are_files_of_ones_own(tmp_path, mutag, capsys):
+    make_model(replace(mutag, name="MY-GRAPHS")).save(tmp_path / "model.safetensors")
+    client = TestClient(server.make_app(find_explorer(tmp_path / "model.safetensors", None, None)))
+    assert "MY-GRAPHS, the data set of this model, is not here" in capsys.readouterr().out
+    assert client.get("/api/model").json()["graphs"] == 0
+    assert client.get("/api/graphs/0").status_code == 404
+    assert upload(client, NITROBENZENE).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nowhere.safetensors"], 1, "nowhere.safetensors: no such file"),
+        (["."], 1, ".: this folder has no final model"),
+        (["MODEL", "--dataset", "NOWHERE"], 1, "NOWHERE is not in"),
+        (["MODEL", "--host", "256.0.0.1"], 2, "cannot listen at 256.0.0.1"),
+        (["MODEL", "--port", "TAKEN"], 2, "--port 0 takes any free one"),
+        (["MODEL", "--port", "70000"], 2, "65535"),
+    ],
+)
+def test_a_mistake_is_one_line(words, code, message, model_file, monkeypatch, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        known = {"MODEL": model_file, "TAKEN": taken.getsockname()[1]}
+        words = ["tapnet", "explore", *(str(known.get(word, word)) for word in words), "--no-browser"]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    shown = capsys.readouterr().err
+    assert stopped.value.code == code, shown
+    assert message in shown
+    assert shown.count("\n") == 1
+
+
+def test_without_fastapi_one_line_says_what_to_install(model_file, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    monkeypatch.setattr(sys, "argv", ["tapnet", "explore", str(model_file)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == "tapnet: the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'\n"
