@@ -86,7 +86,7 @@ def reproduce(
         _train(plan, store, jobs)
     lines, files, notes = _tables(targets, protocols, plan, store, report, as_json)
     for name in (name for name in names if name in FIGURES):
-        drawn, words = _figure(name, store, data_dir, _effort(chosen.on("PTC"), folds, epochs), device)
+        drawn, words = _figure(name, store, data_dir, _effort(chosen.on("PTC"), folds, epochs), device, stored)
         files += drawn
         notes |= {name: words} if words else {}
         if words and not as_json:
@@ -122,8 +122,9 @@ def _narrowed(target: Target, datasets: str | None, systems: str | None, several
             chosen = tuple(wanted)  # the paper shows other sets there, but nothing keeps one from asking
         target = replace(target, datasets=chosen)
     if systems is not None:
-        words = [word.strip().lower() for word in systems.split(",")]
-        rows = tuple(row for row in target.rows if {row.label.lower(), row.model} & set(words) or row.label in words)
+        words = {word.strip().lower() for word in systems.split(",")}
+        labels = {row.label.lower() for row in target.rows}
+        rows = tuple(r for r in target.rows if r.label.lower() in words or r.model in words - labels)
         if not rows and not several:
             raise SettingError(f"--systems: {target.name} has {', '.join(row.label for row in target.rows)}")
         target = replace(target, rows=rows)
@@ -244,20 +245,23 @@ def _tables(
         cells = list(cells_of(target, target.datasets, protocols, stored, checksums))
         sections = sections_of(target, cells, notes)
         rows = [cell.to_dict(target.name) for cell in cells]
-        text = f"# {target.title}\n\n" + "\n\n".join(explanation(protocols)) + "\n\n" + markdown(sections)
+        explained = [] if target.name == "connectivity" else explanation(protocols)
+        text = "\n\n".join([f"# {target.title}", *explained, markdown(sections)])
         _write(store.folder / f"{target.name}.md", text)
         _write(store.folder / f"{target.name}.csv", csv_text(rows))
         files += [f"{target.name}.md", f"{target.name}.csv", *draw_target(target, cells, store.folder)]
         page.append(f"## {target.title}\n\n" + markdown(sections, level=3))
         lines += rows
         if not as_json:
-            print_sections(target.title, sections, explanation(protocols))
+            print_sections(target.title, sections, explained)
     if report is not None:
         _write(report, with_tables(report, explanation(protocols), page))
     return lines, files, notes
 
 
-def _figure(name: str, store: Store, data_dir: Path | None, effort: Effort, device: str) -> tuple[list[str], str]:
+def _figure(
+    name: str, store: Store, data_dir: Path | None, effort: Effort, device: str, stored: bool
+) -> tuple[list[str], str]:
     """Draws an illustration; the files' names, and what is to be said of it."""
     from tapnet.paper import figures
 
@@ -276,6 +280,8 @@ def _figure(name: str, store: Store, data_dir: Path | None, effort: Effort, devi
         return [], "PTC is not here: name a folder that has it with --data-dir or TAPNET_DATA."
     trials = coarsening_trials(dataset, effort, find_device(device))
     todo = [trial for trial in trials if not store.model_file(trial).exists()]
+    if todo and stored:
+        return [], "Its two networks are not stored; without --stored they are trained."
     with training_progress(todo, 0) as on_event:
         for trial in todo:
             run_trial(trial, dataset, store, progress=reporter(trial, on_event))

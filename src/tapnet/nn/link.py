@@ -19,6 +19,7 @@ from tapnet.nn.similarity import Similarity, check_similarity, pairwise
 LinkReading = Literal["sigmoid", "softmax"]
 
 PAIRS_AT_ONCE = 1 << 21  # bounds the part of the n×n matrices that exists at a time, going forward and back
+CHEAP_PAIRS = 1 << 15  # so many are computed sooner than their graphs are sorted into blocks of like sizes
 
 
 @eager
@@ -71,6 +72,7 @@ def _link_loss(
     x: Tensor, batch: GraphBatch, weight: Tensor | None, similarity: Similarity, reading: LinkReading
 ) -> Tensor:
     total = x.new_zeros(())
+    fits = int(batch.nodes_per_graph.square().sum()) <= PAIRS_AT_ONCE  # then nothing need be computed twice
     for first_row, rows, first_node, nodes in _blocks(batch):
 
         def block(
@@ -78,7 +80,8 @@ def _link_loss(
         ) -> Tensor:
             return _block_loss(x, weight, similarity, reading, batch, first_row, rows, first_node, nodes)
 
-        total = total + checkpoint(block, x, weight, first_row, rows, first_node, nodes, use_reentrant=False)
+        arguments = (x, weight, first_row, rows, first_node, nodes)
+        total = total + (block(*arguments) if fits else checkpoint(block, *arguments, use_reentrant=False))
     return total / batch.nodes_per_graph.count_nonzero()
 
 
@@ -89,13 +92,14 @@ def _blocks(batch: GraphBatch) -> Iterator[tuple[Tensor, int, Tensor, Tensor]]:
     """
     sizes, by_size = batch.nodes_per_graph.sort()
     sizes_list = sizes.tolist()
-    position = 0
+    position = sizes_list.count(0)  # empty graphs come first, and have no pairs
     while position < len(sizes_list):
         smallest = sizes_list[position]
         end, limit = position, smallest + smallest // 8  # at most an eighth of padding a side
-        while end < len(sizes_list) and sizes_list[end] <= limit:
+        while end < len(sizes_list):
             width = sizes_list[end]
-            if end > position and (end + 1 - position) * width * width > PAIRS_AT_ONCE:
+            pairs = (end + 1 - position) * width * width
+            if end > position and (pairs > PAIRS_AT_ONCE or (width > limit and pairs > CHEAP_PAIRS)):
                 break
             end += 1
         width = sizes_list[end - 1]

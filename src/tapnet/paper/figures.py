@@ -129,6 +129,8 @@ def _connectivity(target: Target, names: Sequence[str], cells: Sequence[Cell]) -
                 ax.set_xticks(range(len(levels)), ["input", *map(str, range(1, len(levels)))])
                 ax.tick_params(labelsize=8)
                 ax.grid(color="#eeeeee")
+        for ax, at_least in zip(axes[:, column], (5.0, 2.0), strict=True):
+            ax.set_ylim(0, max(ax.get_ylim()[1], at_least))
         axes[0, column].set_title(name, fontsize=9)
         axes[1, column].set_xlabel("after pooling layer", fontsize=8)
     axes[0, 0].set_ylabel("isolated nodes, percent", fontsize=8)

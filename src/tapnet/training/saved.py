@@ -74,7 +74,8 @@ class SavedModel:
         if dataset.categories is None:
             raise DataError(f"the model reads node categories; {dataset.name} has numbers")
         exact = {value: i for i, value in enumerate(self.categories)}
-        plain = {_plain(value): i for value, i in exact.items()}
+        named = {name: i for i, name in enumerate(self.category_names)}  # "C" for MUTAG's 0
+        plain = named | {_plain(value): i for value, i in exact.items()}
         numbers = [exact.get(value, plain.get(_plain(value), -1)) for value in dataset.categories]
         place = torch.tensor(numbers, dtype=torch.int64)
         x = place[dataset.x] if len(place) else dataset.x
