@@ -67,12 +67,19 @@ def draw_graph(
     inks = [ink] * len(at) if isinstance(ink, str) else ink
     for (x, y), label, colour in zip(at, labels or (), inks, strict=False):
         ax.text(x, y, label, ha="center", va="center", fontsize=7, color=colour, zorder=4)
+    middle, half = (at.max(axis=0) + at.min(axis=0)) / 2, np.ptp(at, axis=0) / 2 * 1.24
+    half = np.maximum(half, 0.6 * half.max(initial=0.1))  # a path is flat, its picture is not
+    ax.set_xlim(middle[0] - half[0], middle[0] + half[0])
+    ax.set_ylim(middle[1] - half[1], middle[1] + half[1])
     ax.set_aspect("equal")
-    ax.margins(0.12)
     ax.axis("off")
 
 
 # ---- a graph and what a network keeps of it ----
+
+PANEL_POINTS = 145  # the side of the unit square in a panel
+LARGEST_NODE = 230.0
+ROOM_FOR_LETTERS = 70.0
 
 
 def draw_explanation(
@@ -91,10 +98,10 @@ def draw_explanation(
     colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
     marks = _marks([names[c] for c in shown])
     mark = dict(zip(shown, marks, strict=True))
-    lettered = len(at) <= 60
     layers = explanation.layers
     figure, axes = new_figure(0.4 + 3.1 * (len(layers) + 1), 4.0, 1, len(layers) + 1)
-    usual = float(np.clip(9000 / max(len(at), 1), 12, 230))
+    usual = _node_size(at)
+    lettered = usual >= ROOM_FOR_LETTERS
     for i, ax in enumerate(axes.flat):
         score = np.zeros(len(at))
         kept = np.ones(len(at), dtype=bool)
@@ -127,6 +134,17 @@ def draw_explanation(
             handles=handles, loc="outside lower center", ncols=min(len(handles), 9), fontsize=8, frameon=False
         )
     return figure
+
+
+def _node_size(at: NDArray[np.float64]) -> float:
+    """The area of a node's circle, so that neighbours on paper do not cover each other."""
+    from scipy.spatial import KDTree
+
+    if len(at) < 2:
+        return LARGEST_NODE
+    nearest = KDTree(at).query(at, k=2)[0][:, 1]
+    diameter = 0.8 * PANEL_POINTS * float(np.quantile(nearest, 0.1))
+    return float(np.clip(diameter**2, 6, LARGEST_NODE))
 
 
 def _marks(names: Sequence[str]) -> list[str]:

@@ -91,6 +91,8 @@ def reproduce(
         notes |= {name: words} if words else {}
         if words and not as_json:
             typer.echo(f"\n{FIGURES[name]}\n{words}")
+    if stored and not as_json and lines and not any(line["mean"] for line in lines):
+        typer.echo(f"\nNothing is stored in {store.folder} for this; --out names another folder.")
     if as_json:
         print(json.dumps({"cells": lines, "files": [str(store.folder / name) for name in files], "notes": notes}))
     else:

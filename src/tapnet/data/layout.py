@@ -57,6 +57,8 @@ def layout_of(path: Path) -> Layout:
     """What ``find_layout`` finds, or an error that says what belongs there."""
     layout = find_layout(path)
     if layout is None:
+        if path.is_dir() and not any(path.iterdir()):
+            raise DataError(f"{path}: the folder is empty")
         raise DataError(
             f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file "
             "nor a folder of graphs (.graphml, .json)"

@@ -87,10 +87,12 @@ def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
 
 
 def _not_found(name: str, looked: list[str]) -> str:
-    known = "" if find_entry(name) else f" The paper's sets are {', '.join(CATALOG)}."
+    entry = find_entry(name)
+    known = "" if entry else f" The paper's sets are {', '.join(CATALOG)}."
+    here = "" if entry else f"there is no file or folder {name}, and "
     return (
-        f"{name} is not in {', '.join(looked)}. Put its folder or {name}.zip into a folder and name that folder with "
-        f"--data-dir or TAPNET_DATA.{known}"
+        f"{here}{name} is not in {', '.join(looked)}. Put its folder or {name}.zip into a folder and name that "
+        f"folder with --data-dir or TAPNET_DATA.{known}"
     )
 
 
