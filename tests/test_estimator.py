@@ -630,3 +630,10 @@ def test_the_example_runs(capsys):
     out = capsys.readouterr().out
     assert "3 stratified folds of 90 graphs, 20 epochs" in out
     assert "On the 30 graphs that the search never saw: " in out
+
+
+def test_a_list_is_not_explained():
+    graphs = [nx.cycle_graph(n) for n in range(4, 10)] + [nx.star_graph(n) for n in range(4, 10)]
+    model = TAPClassifier(epochs=1, random_state=0).fit(graphs, ["ring"] * 6 + ["star"] * 6)
+    with pytest.raises(DataError, match="not a list"):
+        model.explain(graphs[:2])

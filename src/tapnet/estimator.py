@@ -322,6 +322,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
         """Which nodes each pooling layer kept of one graph, by their names, and why."""
         check_is_fitted(self)
+        if isinstance(graph, list | tuple):
+            raise DataError("one graph is explained at a time: give the graph itself, not a list")
         graphs = graph if isinstance(graph, GraphDataset) else _checked([graph])
         if len(graphs) != 1:
             raise DataError(f"one graph is explained at a time, not {len(graphs)}")

@@ -220,6 +220,9 @@ def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path):
 
 
 def test_a_folder_without_graphs_says_what_belongs_there(tmp_path):
+    with pytest.raises(DataError, match="the folder is empty"):
+        formats.read(tmp_path)
+    (tmp_path / "picture.png").write_bytes(b"")
     with pytest.raises(DataError, match="neither a TU data set"):
         formats.read(tmp_path)
     (tmp_path / "X_A.txt").write_text("1, 2\n")

@@ -100,6 +100,7 @@ def _lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
                 label = f"{protocol}: {PROTOCOLS[protocol]}"
                 ax.errorbar(np.array(x) * shift, y, spread, label=label, capsize=2, elinewidth=1, **LOOK[protocol])
         ax.set_xscale("log")
+        ax.set_xlim(LAMBDAS[0] / 2, LAMBDAS[-1] * 2)
         ax.set_title(_title(name, cells), fontsize=9)
         ax.set_xlabel("λ, the weight of the connectivity term", fontsize=8)
         ax.tick_params(labelsize=8)

@@ -114,8 +114,10 @@ def load_model_file(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return weights, json.loads(metadata["tapnet"])
     except FileNotFoundError:
         raise DataError(f"{file}: no such file") from None
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise DataError(f"{file}: not a model of tapnet ({error})") from None
+    except (SafetensorError, KeyError, ValueError):
+        raise DataError(f"{file}: not a model of tapnet, which `tapnet train` writes as .safetensors") from None
+    except OSError as error:
+        raise DataError(f"{file}: not a model of tapnet ({error.strerror or error})") from None
 
 
 def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
