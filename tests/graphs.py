@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import networkx as nx
 import numpy as np
 import torch
 from hypothesis import strategies as st
@@ -57,3 +61,13 @@ def assert_equal(a: torch.Tensor | None, b: torch.Tensor | None, what: str) -> N
         assert present is None or present.numel() == 0, what
     else:
         torch.testing.assert_close(a, b, rtol=0, atol=0, msg=lambda m: f"{what}: {m}")
+
+
+def write_graph(graph: nx.Graph, file: Path, edges: str = "links") -> Path:
+    """As GraphML or as node-link JSON, whose edges stand under either name."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix == ".graphml":
+        nx.write_graphml(graph, file)
+    else:
+        file.write_text(json.dumps(nx.node_link_data(graph, edges=edges)))
+    return file

@@ -9,13 +9,9 @@ import time
 
 import pytest
 
+from commands import tapnet
 from tapnet.cli import main
 from tapnet.paper.numbers import printed
-
-
-def tapnet(*words, **options):
-    command = [sys.executable, "-m", "tapnet", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
 
 
 def test_help_and_version_do_not_import_torch():

@@ -12,6 +12,8 @@ import networkx as nx
 import pytest
 import torch
 
+from commands import tapnet
+from graphs import write_graph
 from tapnet import load_dataset
 from tapnet.cli import main
 from tapnet.data.write import write_text, write_tu
@@ -25,11 +27,6 @@ from tapnet.training.summary import Summary
 from tapnet.training.trial import TrainingSettings, Trial, TrialResult
 
 FAMILIES = {"a ring": nx.cycle_graph, "a star": nx.star_graph, "all, joined": nx.complete_graph}
-
-
-def tapnet(*words, **options):
-    command = [sys.executable, "-m", "tapnet", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
 
 
 def here(monkeypatch, capsys, *words):
@@ -50,12 +47,7 @@ def family(name, seed):
 
 
 def write(graph, file):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.suffix == ".graphml":
-        nx.write_graphml(graph, file)
-    else:
-        file.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
-    return file
+    return write_graph(graph, file, edges="edges")
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """`tapnet show` and what it draws from: explanations, fixed places, stored models."""
 
 import json
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -11,6 +9,7 @@ import torch
 from hypothesis import given
 from safetensors.torch import save_file
 
+from commands import tapnet_ends as tapnet
 from graphs import datasets
 from tapnet import TAPNet, load_dataset
 from tapnet.errors import DataError, SettingError
@@ -18,15 +17,6 @@ from tapnet.models.explain import explain
 from tapnet.nn.select import kept_nodes
 from tapnet.places import node_places
 from tapnet.training.saved import SavedModel
-
-
-def tapnet(*words, folder, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "tapnet", *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")

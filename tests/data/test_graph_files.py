@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import assert_same, datasets
+from graphs import write_graph as write
 from tapnet import GraphDataset, load_dataset
 from tapnet.data import formats, graph_files
 from tapnet.data.graph_files import FileGraph, Meaning, graph_names, join, parse_graph, read_graph
@@ -20,15 +21,6 @@ from tapnet.errors import DataError
 @pytest.fixture(autouse=True)
 def _empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
-
-
-def write(graph, file):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.suffix == ".graphml":
-        nx.write_graphml(graph, file)
-    else:
-        file.write_text(json.dumps(nx.node_link_data(graph, edges="links")))
-    return file
 
 
 def path_of(*labels, attribute="label"):

@@ -3,8 +3,6 @@
 import csv
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from commands import tapnet_ends as tapnet
 from tapnet.errors import DataError, SettingError
 from tapnet.models.registry import MODELS, find_model
 from tapnet.paper.budgets import BUDGETS, find_budget
@@ -20,16 +19,6 @@ from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
 from tapnet.paper.report import BEGIN, END, Section, markdown, with_tables
 from tapnet.paper.targets import FIGURES, TARGETS, find_targets
 from tapnet.training.store import Store
-
-
-def tapnet(*words, folder, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "tapnet", *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
 
 # ---- the test of differences ----
 

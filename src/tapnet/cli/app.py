@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -97,3 +100,12 @@ def find_device(name: str) -> Any:
     if name == "cuda" and not there:
         raise SettingError("--device cuda: there is no CUDA device here")
     return "cuda" if there and name != "cpu" else "cpu"
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """What the library warns of is a line each on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for note in dict.fromkeys(str(warning.message) for warning in caught):
+        typer.echo(f"tapnet: {note}", err=True)

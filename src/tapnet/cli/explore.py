@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tapnet.cli.app import DataDir
-from tapnet.errors import DataError, DatasetNotFoundError, TapnetError
+from tapnet.cli.app import DataDir, notes
+from tapnet.errors import DatasetNotFoundError, TapnetError
 
 if TYPE_CHECKING:
     from tapnet.explorer.views import Explorer
@@ -35,11 +34,9 @@ def explore(
     except ModuleNotFoundError:
         raise TapnetError("the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'") from None
     from tapnet.explorer.server import address_of, listen, serve
-    from tapnet.training.final import FILE
+    from tapnet.training.final import model_file
 
-    if model.is_dir() and not (model / FILE).exists():
-        raise DataError(f"{model}: this folder has no final model; give one of {model}/models, or train with --final")
-    model = model / FILE if model.is_dir() else model
+    model = model_file(model)
     explorer = find_explorer(model, dataset, data_dir)
     listener = listen(host, port)
     address = address_of(listener)
@@ -58,11 +55,8 @@ def find_explorer(file: Path, dataset: str | None, data_dir: Path | None) -> Exp
     saved = SavedModel.load(file)
     try:
         data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
-        with warnings.catch_warnings(record=True) as caught:
-            explorer = Explorer(saved, data)
-        for note in caught:
-            typer.echo(f"tapnet: {note.message}", err=True)
-        return explorer
+        with notes():
+            return Explorer(saved, data)
     except DatasetNotFoundError:
         if dataset is not None:
             raise

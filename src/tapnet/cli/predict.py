@@ -51,13 +51,11 @@ def predict(
         raise SettingError(f"--format is one of {', '.join(FORMATS)}, not {form!r}")
     if out is not None and out.is_dir():
         raise SettingError(f"--out is a file, and {out} is a folder")
-    from tapnet.training.final import FILE
+    from tapnet.training.final import model_file
     from tapnet.training.saved import SavedModel
 
-    if model.is_dir() and not (model / FILE).is_file():
-        raise DataError(f"{model}: this folder has no final model; `tapnet train … --final` makes one")
     bar = out is not None or not sys.stdout.isatty()  # a bar and the result do not share a terminal
-    run = _Prediction(SavedModel.load(model / FILE if model.is_dir() else model), bar)
+    run = _Prediction(SavedModel.load(model_file(model)), bar)
     if len(set(run.classes)) != len(run.saved.classes):
         raise DataError(f"{model}: {len(run.saved.classes)} classes with {len(set(run.classes))} names")
     header, line = FORMATS[form]
@@ -163,7 +161,6 @@ class _Prediction:
         dataset = dataset if dataset.features == self.saved.features else dataset.with_features(self.saved.features)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of categories that are unknown: the summary names them all
-            # What a model prepares depends on the sizes of its training graphs, so it is left to the network.
             read = self.saved.reading(dataset)
         rows = []
         for name, found in zip(names, self.saved.probabilities(read).tolist(), strict=True):
@@ -190,9 +187,10 @@ class _Prediction:
     def summary(self) -> Iterator[str]:
         """A warning, if there is reason for one, and what was done by which model."""
         if self.unknown:
-            some = ", ".join(sorted(self.unknown)[:5])
-            more = f" and {len(self.unknown) - 5} more" if len(self.unknown) > 5 else ""
-            yield f"{self.saved.features} that the model was not trained on count as none: {some}{more}"
+            from tapnet.training.saved import some
+
+            unknown = some(sorted(self.unknown))
+            yield f"{self.saved.features} that the model was not trained on count as none: {unknown}"
         failed = f", {self.failed} could not be read" if self.failed else ""
         graphs = "graph" if self.done == 1 else "graphs"
         yield f"{self.done} {graphs} predicted{failed}{self._expectation()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +13,11 @@ from tapnet.cli.app import INTERRUPTED, AsJson, DataDir, check_counts, find_devi
 from tapnet.errors import DatasetNotFoundError, SettingError
 
 if TYPE_CHECKING:
-    from tapnet.data.dataset import GraphDataset
     from tapnet.paper.budgets import Effort
+    from tapnet.paper.reproduce import Work
     from tapnet.paper.targets import Target
-    from tapnet.training.executors import DataReference
     from tapnet.training.protocol import Protocol
     from tapnet.training.store import Store
-    from tapnet.training.trial import Trial
 
 
 def reproduce(
@@ -72,12 +70,14 @@ def reproduce(
     protocols = _protocols(protocol)
     targets = [_narrowed(TARGETS[name], datasets, systems, several=len(names) > 1) for name in names if name in TARGETS]
     jobs = jobs or available_cores()
-    if jobs > 1 and not (stored or missing):
+    if jobs > 1 and targets and not (stored or missing):
         get_ready()
+    from tapnet.paper.reproduce import plan_of
     from tapnet.training.store import Store
 
     folder = out or Path("results/quick" if budget == "quick" else "results")
-    plan = _plan(targets, data_dir, lambda name: _effort(chosen.on(name), folds, epochs), protocols, device)
+    efforts = {name: _effort(chosen.on(name), folds, epochs) for target in targets for name in target.datasets}
+    plan = plan_of(targets, efforts, protocols, data_dir, find_device(device))
     store = Store(folder, every_model=False)
     if missing:
         _list_missing(plan, store, as_json)
@@ -142,44 +142,6 @@ def _effort(effort: Effort, folds: int | None, epochs: int | None) -> Effort:
 # ---- trials ----
 
 
-@dataclass(frozen=True)
-class Work:
-    """What is to be run on one data set; without any where the set is not here."""
-
-    name: str
-    dataset: GraphDataset | None = None
-    reference: DataReference | None = None
-    trials: tuple[Trial, ...] = ()
-    note: str = ""
-
-
-def _plan(targets: list[Target], data_dir: Path | None, effort_on: Any, protocols: Any, device: str) -> list[Work]:
-    from tapnet.paper.reproduce import trials_of, without_repeats
-    from tapnet.training.executors import DataReference
-
-    plan = []
-    for name in dict.fromkeys(name for target in targets for name in target.datasets):
-        effort = effort_on(name)
-        reference = DataReference(
-            name, None if data_dir is None else str(data_dir), download=False, graphs=effort.graphs
-        )
-        try:
-            dataset = reference.load()
-        except DatasetNotFoundError:
-            plan.append(Work(name, note=f"{name} is not here: `tapnet datasets {name} --download` fetches it."))
-            continue
-        trials = without_repeats(
-            trial
-            for target in targets
-            if name in target.datasets
-            for row in target.rows
-            for protocol in protocols
-            for trial in trials_of(row, dataset, protocol, effort, find_device(device))
-        )
-        plan.append(Work(name, dataset, reference, tuple(trials)))
-    return plan
-
-
 def _train(plan: list[Work], store: Store, jobs: int) -> None:
     from tapnet.models.registry import find_model
     from tapnet.terminal import training_progress
@@ -193,8 +155,8 @@ def _train(plan: list[Work], store: Store, jobs: int) -> None:
             continue
         assert work.dataset is not None
         assert work.reference is not None
-        for settings in {trial.model + repr(trial.settings): trial for trial in todo}.values():
-            find_model(settings.model).prepare(work.dataset, settings.settings)  # the trials find it in the cache
+        for trial in {trial.model + repr(trial.settings): trial for trial in todo}.values():
+            find_model(trial.model).prepare(work.dataset, trial.settings)  # the trials find it in the cache
         with training_progress(todo, 0) as on_event:
             complete = run_trials(todo, work.reference, store, jobs=jobs, on_event=on_event)
         if not complete:
@@ -206,20 +168,20 @@ def _list_missing(plan: list[Work], store: Store, as_json: bool) -> None:
     from tapnet.training.summary import in_words
 
     left = [trial for work in plan for trial in work.trials if store.load(trial) is None]
-    not_here = [work.name for work in plan if work.dataset is None]
+    not_here = {work.name: work.note for work in plan if work.dataset is None}
     if as_json:
         rows = [
             {"dataset": trial.dataset, "trial": in_words(trial), "epochs": trial.training.epochs, "key": trial.key}
             for trial in left
         ]
-        print(json.dumps({"missing": rows, "data_sets_not_here": not_here}))
+        print(json.dumps({"missing": rows, "data_sets_not_here": list(not_here)}))
         return
     for trial in left:
         print(f"{trial.key}  {trial.dataset}, {in_words(trial)}, {trial.training.epochs} epochs")
     total = sum(len(work.trials) for work in plan)
     print(f"{len(left)} of {total} trials are missing in {store.folder}")
-    for name in not_here:
-        print(f"{name} is not here: `tapnet datasets {name} --download` fetches it.")
+    for note in not_here.values():
+        print(note)
 
 
 # ---- tables and pictures ----

@@ -58,14 +58,14 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
         raise SettingError(f"{file} holds the model {saved.about['trial']['model']}, which keeps no nodes to show")
     data, number = _find_graph(saved, graph, dataset, data_dir)
     read = saved.reading(data.subset([number]))
-    explanation = explain(saved.network, read.batch([0]))
-    edges = read.batch([0]).edge_index.numpy()
+    batch = read.batch([0])
+    explanation = explain(saved.network, batch)
     best = int(explanation.probabilities.argmax())
     name = f"{data.name}, graph {number}" if len(data) > 1 else data.name
     title = f"{name}: {saved.class_names[best]} ({100 * explanation.probabilities[best]:.0f} %)"
     unlabelled = read.categories is None or read.x.dim() > 1
     figure = draw_explanation(
-        edges[:, edges[0] < edges[1]],
+        batch.edges_once.numpy(),
         explanation,
         np.zeros(read.num_nodes, dtype=np.int64) if unlabelled else read.x.numpy(),
         ("node",) if unlabelled else saved.category_names,

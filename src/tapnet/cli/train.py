@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tapnet.cli.app import INTERRUPTED, AsJson, DataDir, check_counts, find_device, interrupts, stop
+from tapnet.cli.app import INTERRUPTED, AsJson, DataDir, check_counts, find_device, interrupts, notes, stop
 from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
@@ -127,7 +124,7 @@ def train(
     training = TrainingSettings(**{**spec.training, **steps, "epochs": epochs if spec.fit is None else 1})
     rules = protocols.check(protocol, folds)
     chosen_folds = _fold_numbers(only_folds, folds)
-    with _notes():
+    with notes():
         data = load_dataset(dataset, data_dir, features=wanted)
     require_classes(data)
     protocols.split(data.y, rules, folds, 0)
@@ -229,15 +226,6 @@ def _final(summary: Summary, data: GraphDataset, store: Store, checkpoint_every:
     except KeyboardInterrupt:
         stop("stopped while training the final model; the same command goes on from its last checkpoint", INTERRUPTED)
     return {"file": str(file), **SavedModel.load(file).about["final"]}
-
-
-@contextmanager
-def _notes() -> Iterator[None]:
-    """What the library warns of is a line each on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        yield
-    for note in dict.fromkeys(str(warning.message) for warning in caught):
-        typer.echo(f"tapnet: {note}", err=True)
 
 
 def _named_settings(words: list[str]) -> dict[str, Any]:

@@ -74,6 +74,12 @@ class GraphBatch:
         nodes = torch.arange(self.num_nodes, device=self.ptr.device)
         return torch.stack([repeated(nodes, self.degree), self.neighbor.long()])
 
+    @property
+    def edges_once(self) -> Tensor:
+        """[2, E/2] of undirected graphs, the smaller end first: what is drawn."""
+        ends = self.edge_index
+        return ends[:, ends[0] < ends[1]]
+
     def to(self, device: torch.device | str) -> GraphBatch:
         tensors = {key: getattr(self, key).to(device) for key in ("x", "y", "ptr", "edge_ptr", "neighbor")}
         transposed = self.transposed and (self.transposed[0].to(device), self.transposed[1].to(device))

@@ -7,7 +7,7 @@ import math
 import threading
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -81,6 +81,7 @@ class Explorer:
             "fold": trial.get("fold"),
             "folds": trial.get("folds"),
             "accuracy": self._accuracy(),
+            "accuracy_rules": self._accuracy_rules(),
             "classes": list(self.saved.class_names),
             "features": self.saved.features,
             "connectivity": _connectivity(self.network),
@@ -98,6 +99,13 @@ class Explorer:
             return [round(float(found[part]), 1) for part in ("mean", "std")]
         except (KeyError, TypeError, ValueError):
             return None
+
+    def _accuracy_rules(self) -> str:
+        """The protocol, folds and epochs behind it."""
+        try:
+            return str(self.saved.about["cross_validation"]["rules"])[: 5 * LONGEST_NAME]
+        except (KeyError, TypeError):
+            return ""
 
     def graphs(self) -> View:
         """Every graph of the data set in columns: class, nodes, edges, and whether the model was trained on it."""
@@ -187,19 +195,13 @@ class Explorer:
         return view
 
     def _read_file(self, name: str, content: bytes) -> tuple[GraphDataset, list[str]]:
-        """A file's graph, and the names of its nodes. A category may stand there by its value or by its name."""
+        """A file's graph, and the names of its nodes."""
         if not is_graph_file(name.lower()):
             raise DataError(f"{name}: a graph is a .graphml file, or a .json file with nodes and links")
-        try:
-            graph = parse_graph(content, name)
-            _check_size(name, graph.number_of_nodes(), graph.number_of_edges())
-            file = FileGraph.of(graph, name)
-            data = join([file], [Meaning.of([file])], name=name, features=self.saved.features)
-        except RecursionError:
-            raise DataError(f"{name}: nested too deeply for a graph") from None
-        if data.categories is not None:
-            value = dict(zip(self.saved.category_names, self.saved.categories or (), strict=True))
-            data = replace(data, categories=tuple(value.get(str(c), c) for c in data.categories))
+        graph = parse_graph(content, name)
+        _check_size(name, graph.number_of_nodes(), graph.number_of_edges())
+        file = FileGraph.of(graph, name)
+        data = join([file], [Meaning.of([file])], name=name, features=self.saved.features)
         return data, [str(node)[:LONGEST_NAME] for node in graph]
 
     def _view(self, data: GraphDataset, read: GraphDataset, choice: Choice, names: Sequence[str]) -> View:
@@ -278,8 +280,8 @@ def _connectivity(network: TAPNet) -> float | None:
 
 def _edges(data: GraphDataset) -> NDArray[np.int64]:
     """[2, E] of a data set of one graph, each edge once."""
-    edges: NDArray[np.int64] = data.batch([0]).edge_index.numpy()
-    return edges[:, edges[0] < edges[1]]
+    edges: NDArray[np.int64] = data.batch([0]).edges_once.numpy()
+    return edges
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:

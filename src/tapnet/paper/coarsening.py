@@ -12,8 +12,7 @@ from torch import Tensor
 from tapnet.data.batch import GraphBatch
 from tapnet.data.connectivity import Connectivity
 from tapnet.data.dataset import GraphDataset
-from tapnet.models.base import DataShape
-from tapnet.models.registry import find_model
+from tapnet.models.base import GraphClassifier
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.tap import TAPooling
 from tapnet.paper.budgets import Effort
@@ -23,7 +22,8 @@ from tapnet.paper.targets import TAPNET, Row
 from tapnet.pictures import COLOURS, INK, draw_graph, new_figure, save
 from tapnet.places import node_places
 from tapnet.training.protocol import split
-from tapnet.training.store import Store, load_model_file
+from tapnet.training.saved import SavedModel
+from tapnet.training.store import Store
 from tapnet.training.trial import Device, Trial
 
 KEPT = 6
@@ -41,8 +41,9 @@ class Kept(NamedTuple):
     batch: GraphBatch
 
 
-def kept_by(model: TAPNet, batch: GraphBatch, nodes: int) -> Kept:
+def kept_by(model: GraphClassifier, batch: GraphBatch, nodes: int) -> Kept:
     """The nodes that the first pooling layer of a network keeps, if it may keep so many of each graph."""
+    assert isinstance(model, TAPNet)
     pool = model.pools[0]
     assert isinstance(pool, TAPooling)
     usual, pool.ratio = pool.ratio, nodes
@@ -57,25 +58,14 @@ def kept_by(model: TAPNet, batch: GraphBatch, nodes: int) -> Kept:
     return Kept(pooled.perm, pooled.batch)
 
 
-def trained(store: Store, trial: Trial, dataset: GraphDataset) -> TAPNet:
-    weights, _ = load_model_file(store.model_file(trial))
-    build = find_model(trial.model).build
-    assert build is not None
-    model = build(DataShape.of(dataset), trial.settings)
-    model.load_state_dict(weights)
-    assert isinstance(model, TAPNet)
-    return model.eval()
-
-
 def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) -> tuple[list[str], list[str]]:
     """The picture's files, and what is true of all test graphs, in words."""
-    models = [trained(store, trial, dataset) for trial in trials]
+    models = [SavedModel.load(store.model_file(trial)).network for trial in trials]
     test = split(dataset.y, trials[0].protocol, trials[0].folds, 0).test
     large = test[dataset.nodes_per_graph[test] > KEPT]
     shown = _to_show(dataset, large)
     batch = dataset.batch([shown])
-    one_way = batch.edge_index.numpy()
-    edges = one_way[:, one_way[0] < one_way[1]]
+    edges = batch.edges_once.numpy()
     at = node_places(edges, batch.num_nodes)
     figure, axes = new_figure(10.5, 3.9, 1, 3)
     draw_graph(axes[0, 0], at, edges, fill=[COLOURS[0]] * len(at), size=170)

@@ -21,47 +21,47 @@ def _row(names: tuple[str, ...], text: str) -> dict[str, Printed]:
     return {n: Printed(*map(float, c.split("±"))) for n, c in zip(names, cells, strict=True) if c != "-"}
 
 
-_SOCIAL = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
-_BIOLOGICAL = ("DD", "PTC", "MUTAG", "PROTEINS")
-_THREE = ("PTC", "IMDB-MULTI", "REDDIT-BINARY")
+SOCIAL = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
+BIOLOGICAL = ("DD", "PTC", "MUTAG", "PROTEINS")
+THREE = ("PTC", "IMDB-MULTI", "REDDIT-BINARY")
 
 TABLE1 = {  # social networks
-    "wl": _row(_SOCIAL, "78.9±1.9 73.8±3.9 50.9±3.8 81.0±3.1 52.5±2.1 44.4±2.1"),
-    "pscn": _row(_SOCIAL, "72.6±2.2 71.0±2.2 45.2±2.8 86.3±1.6 49.1±0.7 41.3±0.8"),
-    "dgcnn": _row(_SOCIAL, "73.8 70.0 47.8 - - 41.8"),
-    "diffpool": _row(_SOCIAL, "75.5 - - - - 47.1"),
-    "gunet": _row(_SOCIAL, "77.5±2.1 75.4±3.0 51.8±3.7 85.5±1.3 48.2±0.8 44.5±0.6"),
-    "gin": _row(_SOCIAL, "80.6±1.9 75.1±5.1 52.3±2.8 92.4±2.5 57.5±1.5 -"),
-    "tapnet": _row(_SOCIAL, "84.9±1.8 79.9±4.5 56.2±3.1 94.6±1.8 57.3±1.5 49.4±1.7"),
+    "wl": _row(SOCIAL, "78.9±1.9 73.8±3.9 50.9±3.8 81.0±3.1 52.5±2.1 44.4±2.1"),
+    "pscn": _row(SOCIAL, "72.6±2.2 71.0±2.2 45.2±2.8 86.3±1.6 49.1±0.7 41.3±0.8"),
+    "dgcnn": _row(SOCIAL, "73.8 70.0 47.8 - - 41.8"),
+    "diffpool": _row(SOCIAL, "75.5 - - - - 47.1"),
+    "gunet": _row(SOCIAL, "77.5±2.1 75.4±3.0 51.8±3.7 85.5±1.3 48.2±0.8 44.5±0.6"),
+    "gin": _row(SOCIAL, "80.6±1.9 75.1±5.1 52.3±2.8 92.4±2.5 57.5±1.5 -"),
+    "tapnet": _row(SOCIAL, "84.9±1.8 79.9±4.5 56.2±3.1 94.6±1.8 57.3±1.5 49.4±1.7"),
 }
 
 TABLE2 = {  # bioinformatics; EigenPool's are printed as fractions
-    "wl": _row(_BIOLOGICAL, "78.3±0.6 59.9±4.3 90.4±5.7 75.0±3.1"),
-    "pscn": _row(_BIOLOGICAL, "76.3±2.6 60.0±4.8 92.6±4.2 75.9±2.8"),
-    "dgcnn": _row(_BIOLOGICAL, "79.4±0.9 58.6±2.4 85.8±1.7 75.5±0.9"),
-    "sagpool": _row(_BIOLOGICAL, "76.5 - - 71.9"),
-    "diffpool": _row(_BIOLOGICAL, "80.6 - - 76.3"),
-    "gunet": _row(_BIOLOGICAL, "82.4±2.9 64.7±6.8 87.2±7.8 77.6±2.6"),
-    "gin": _row(_BIOLOGICAL, "82.0±2.7 64.6±7.0 90.0±8.8 76.2±2.8"),
-    "eigenpool": _row(_BIOLOGICAL, "78.6 - 80.1 76.6"),
-    "haarpool": _row(_BIOLOGICAL, "- - 90.0±3.6 80.4±1.8"),
-    "tapnet": _row(_BIOLOGICAL, "84.6±3.5 73.4±5.8 93.8±6.0 80.8±4.5"),
+    "wl": _row(BIOLOGICAL, "78.3±0.6 59.9±4.3 90.4±5.7 75.0±3.1"),
+    "pscn": _row(BIOLOGICAL, "76.3±2.6 60.0±4.8 92.6±4.2 75.9±2.8"),
+    "dgcnn": _row(BIOLOGICAL, "79.4±0.9 58.6±2.4 85.8±1.7 75.5±0.9"),
+    "sagpool": _row(BIOLOGICAL, "76.5 - - 71.9"),
+    "diffpool": _row(BIOLOGICAL, "80.6 - - 76.3"),
+    "gunet": _row(BIOLOGICAL, "82.4±2.9 64.7±6.8 87.2±7.8 77.6±2.6"),
+    "gin": _row(BIOLOGICAL, "82.0±2.7 64.6±7.0 90.0±8.8 76.2±2.8"),
+    "eigenpool": _row(BIOLOGICAL, "78.6 - 80.1 76.6"),
+    "haarpool": _row(BIOLOGICAL, "- - 90.0±3.6 80.4±1.8"),
+    "tapnet": _row(BIOLOGICAL, "84.6±3.5 73.4±5.8 93.8±6.0 80.8±4.5"),
 }
 
 TABLE3 = {  # pooling layers in the same architecture
-    "diff": _row(_THREE, "70.9 54.9 92.1"),
-    "sort": _row(_THREE, "70.6 54.8 92.3"),
-    "topk": _row(_THREE, "71.5 55.2 92.8"),
-    "tap": _row(_THREE, "73.4 56.2 94.6"),
+    "diff": _row(THREE, "70.9 54.9 92.1"),
+    "sort": _row(THREE, "70.6 54.8 92.3"),
+    "topk": _row(THREE, "71.5 55.2 92.8"),
+    "tap": _row(THREE, "73.4 56.2 94.6"),
 }
 
 TABLE4 = {  # ablation
-    "w/o TAP": _row(_THREE, "70.6 52.1 91.0"),
-    "w/o LV": _row(_THREE, "72.1 55.3 93.2"),
-    "w/o GV": _row(_THREE, "72.7 55.6 94.1"),
-    "w/o GCT": _row(_THREE, "73.1 55.8 94.2"),
-    "TAPNet": _row(_THREE, "73.4 56.2 94.6"),
-    "w AUX": _row(_THREE, "73.7 56.4 94.8"),
+    "w/o TAP": _row(THREE, "70.6 52.1 91.0"),
+    "w/o LV": _row(THREE, "72.1 55.3 93.2"),
+    "w/o GV": _row(THREE, "72.7 55.6 94.1"),
+    "w/o GCT": _row(THREE, "73.1 55.8 94.2"),
+    "TAPNet": _row(THREE, "73.4 56.2 94.6"),
+    "w AUX": _row(THREE, "73.7 56.4 94.8"),
 }
 
 TABLE5 = {  # REDDIT-BINARY: accuracy and number of parameters

@@ -106,7 +106,7 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
             words += _readings(cell)
         words.append(", ".join(dict.fromkeys(cell.behind for cell in of_row if cell.results)))
         if target.name == "table5":
-            words += [*_parameters(first.row, name), f"{TABLE5[first.row.label][1]:,}"]
+            words += [*_parameters(first.row), f"{TABLE5[first.row.label][1]:,}"]
         rows.append(tuple(words))
     return [Section(f"{name}{_size(name)}", tuple(header), tuple(rows))]
 
@@ -132,7 +132,7 @@ def _size(name: str) -> str:
     return f": {entry.graphs} graphs, {entry.mean_nodes} nodes, {entry.classes} classes" if entry else ""
 
 
-def _parameters(row: Row, dataset: str) -> tuple[str, str]:
+def _parameters(row: Row) -> tuple[str, str]:
     """Of the network as a whole, and what the paper counts of it, on REDDIT-BINARY's 566 degrees."""
     from tapnet.models.tapnet import TAPNet
 

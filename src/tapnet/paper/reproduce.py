@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.errors import DatasetNotFoundError
 from tapnet.models.registry import find_model
 from tapnet.paper.budgets import BUDGETS, Effort
 from tapnet.paper.compare import corrected_p_value
 from tapnet.paper.numbers import Printed
 from tapnet.paper.targets import TAPNET, Row, Target
+from tapnet.training.executors import DataReference
 from tapnet.training.protocol import Protocol
 from tapnet.training.store import Store
-from tapnet.training.summary import Summary
+from tapnet.training.summary import COMMON_EPOCH, Summary
 from tapnet.training.trial import ARITHMETIC, Device, TrainingSettings, Trial, TrialResult, digest
 
 
@@ -43,8 +46,44 @@ def _training(row: Row, epochs: int) -> TrainingSettings:
     return TrainingSettings(**{**spec.training, "epochs": epochs if spec.fit is None else 1})
 
 
-def without_repeats(trials: Iterable[Trial]) -> list[Trial]:
-    return list({trial.key: trial for trial in trials}.values())
+@dataclass(frozen=True)
+class Work:
+    """What is to be run on one data set; nothing where the set is not here, and why."""
+
+    name: str
+    dataset: GraphDataset | None = None
+    reference: DataReference | None = None
+    trials: tuple[Trial, ...] = ()
+    note: str = ""
+
+
+def plan_of(
+    targets: Sequence[Target],
+    efforts: Mapping[str, Effort],
+    protocols: Sequence[Protocol],
+    data_dir: Path | None,
+    device: Device,
+) -> list[Work]:
+    """Every trial behind the targets, by data set; a trial that several of them need is there once."""
+    plan = []
+    for name in dict.fromkeys(name for target in targets for name in target.datasets):
+        folder = None if data_dir is None else str(data_dir)
+        reference = DataReference(name, folder, download=False, graphs=efforts[name].graphs)
+        try:
+            dataset = reference.load()
+        except DatasetNotFoundError:
+            plan.append(Work(name, note=f"{name} is not here: `tapnet datasets {name} --download` fetches it."))
+            continue
+        trials = {
+            trial.key: trial
+            for target in targets
+            if name in target.datasets
+            for row in target.rows
+            for protocol in protocols
+            for trial in trials_of(row, dataset, protocol, efforts[name], device)
+        }
+        plan.append(Work(name, dataset, reference, tuple(trials.values())))
+    return plan
 
 
 class Stored:
@@ -116,7 +155,7 @@ class Cell:
             "std": s and round(s.std, 2),
         }
         beside = s.beside if s else {}
-        for name, words in (("common_epoch", "best test epoch of the folds' mean"), ("last_epoch", "last epoch")):
+        for name, words in (("common_epoch", COMMON_EPOCH), ("last_epoch", "last epoch")):
             mean, std = beside.get(words, (None, None))
             values[f"{name}_mean"], values[f"{name}_std"] = mean and round(mean, 2), std and round(std, 2)
         return values | {

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tapnet.errors import SettingError
-from tapnet.paper.numbers import ABLATIONS, TABLE5, Printed, printed
+from tapnet.paper.numbers import ABLATIONS, BIOLOGICAL, SOCIAL, TABLE5, THREE, Printed, printed
 
-SOCIAL = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
-BIOLOGICAL = ("DD", "PTC", "MUTAG", "PROTEINS")
-THREE = ("PTC", "IMDB-MULTI", "REDDIT-BINARY")
 SMALL = ("MUTAG", "PTC", "IMDB-BINARY", "IMDB-MULTI", "PROTEINS")
 LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 AUX = 1.0  # the weight of the auxiliary loss, which the paper does not say

@@ -39,6 +39,15 @@ class FinalTrial(Trial):
         return cls(**values | {"fold": 0, "training": replace(first.training, epochs=epochs)})
 
 
+def model_file(path: Path) -> Path:
+    """A model's file as it is, and of a run's folder its final model."""
+    if not path.is_dir():
+        return path
+    if not (path / FILE).is_file():
+        raise DataError(f"{path}: this folder has no final model; give one of {path}/models, or train with --final")
+    return path / FILE
+
+
 def train_final(
     summary: Summary,
     dataset: GraphDataset,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, SettingError
 from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.registry import find_model
-from tapnet.training.store import load_model_file, write_atomically
+from tapnet.training.store import load_model_file, save_model_file
 
 GRAPHS_AT_ONCE = 256
 
@@ -82,7 +81,7 @@ class SavedModel:
         if bool((x < 0).any()):
             unknown = sorted({str(dataset.categories[int(i)]) for i in dataset.x[x < 0].unique()})
             warnings.warn(
-                f"{dataset.name}: {self.features} that the model was not trained on count as none: {_some(unknown)}",
+                f"{dataset.name}: {self.features} that the model was not trained on count as none: {some(unknown)}",
                 stacklevel=2,
             )
             known = (x >= 0).unsqueeze(1)
@@ -102,10 +101,7 @@ class SavedModel:
 
     def save(self, file: Path) -> None:
         """Weights and settings alone; reading the file runs no code."""
-        from safetensors.torch import save
-
-        packed = save(self.network.state_dict(), metadata={"tapnet": json.dumps(self.about)})
-        write_atomically(file, lambda out: out.write(packed))
+        save_model_file(file, self.network.state_dict(), self.about)
 
     @classmethod
     def load(cls, file: str | Path) -> SavedModel:
@@ -143,5 +139,6 @@ def _plain(value: Hashable) -> Hashable:
     return str(int(value)) if isinstance(value, int | float) and float(value).is_integer() else str(value)
 
 
-def _some(words: list[str], at_most: int = 5) -> str:
+def some(words: list[str], at_most: int = 5) -> str:
+    """The first of them, and how many more there are."""
     return ", ".join(words[:at_most]) + (f" and {len(words) - at_most} more" if len(words) > at_most else "")

@@ -78,10 +78,7 @@ class Store:
         """Weights and settings alone; reading the file runs no code."""
         if not self.every_model and trial.fold > 0:
             return
-        from safetensors.torch import save
-
-        packed = save(dict(weights), metadata={"tapnet": json.dumps(description)})
-        write_atomically(self.model_file(trial), lambda out: out.write(packed))
+        save_model_file(self.model_file(trial), weights, description)
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
         write_atomically(self.checkpoint_file(trial), lambda out: torch.save(state, out))
@@ -101,6 +98,14 @@ class Store:
 
     def drop_checkpoint(self, trial: Trial) -> None:
         self.checkpoint_file(trial).unlink(missing_ok=True)
+
+
+def save_model_file(file: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+    """Weights and settings alone; reading the file runs no code."""
+    from safetensors.torch import save
+
+    packed = save(dict(weights), metadata={"tapnet": json.dumps(description)})
+    write_atomically(file, lambda out: out.write(packed))
 
 
 def load_model_file(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

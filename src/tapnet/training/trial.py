@@ -186,10 +186,10 @@ def versions() -> dict[str, str]:
 
 def _commit() -> str:
     """Of the working copy that the program runs from; empty for an installed one."""
-    here = Path(__file__).resolve().parent
-    if not any((parent / ".git").exists() for parent in here.parents[2:3]):
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
         return ""
-    words = ["git", "-C", str(here), "describe", "--always", "--dirty", "--exclude=*"]
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         return subprocess.run(words, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):

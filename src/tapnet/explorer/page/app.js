@@ -659,7 +659,7 @@ async function begin() {
   state.model = await ask("/api/model");
   const { model } = state;
   const fold = model.folds && model.fold !== null ? ` (fold ${model.fold} of ${model.folds})` : "";
-  const expected = model.accuracy ? `; cross-validated: ${model.accuracy.map((v) => v.toFixed(1)).join(" ± ")} %` : "";
+  const expected = model.accuracy ? `; cross-validated: ${model.accuracy.map((v) => v.toFixed(1)).join(" ± ")} % (${model.accuracy_rules})` : "";
   at("about").textContent = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
   const kinds = { labels: " with a label at each node", attributes: " with numbers at each node", degrees: "" };
   at("own-hint").textContent =
