@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 
-def tapnet(*words, **options):
-    command = [sys.executable, "-m", "tapnet", *map(str, words)]
+def tapnet(*words, program=(sys.executable, "-m", "tapnet"), **options):
+    command = [*program, *map(str, words)]
     return subprocess.run(command, **{"capture_output": True, "text": True, "timeout": 300, "check": False, **options})
 
 

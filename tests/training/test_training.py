@@ -2,7 +2,10 @@
 
 import base64
 import json
+import os
+import time
 import zlib
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -188,6 +191,58 @@ def test_a_listener_that_fails_ends_the_run_and_does_not_hang_it(mutag, tmp_path
     assert not list((tmp_path / "trials").glob("*.json") if (tmp_path / "trials").exists() else [])
 
 
+# ---- several programs ----
+
+
+def test_a_trial_is_claimed_by_one_at_a_time(mutag, tmp_path):
+    trial, other, store = make(mutag), make(mutag, fold=1), Store(tmp_path)
+    with store.claim(trial) as first, store.claim(trial) as second, store.claim(other) as third:
+        assert (first, second, third) == (True, False, True)
+    with store.claim(trial) as again:
+        assert again
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_where_files_cannot_be_locked_every_trial_is_ours(mutag, tmp_path):
+    (tmp_path / "checkpoints").write_text("a file, so that nothing can be made in it")
+    with Store(tmp_path).claim(make(mutag)) as first, Store(tmp_path).claim(make(mutag)) as second:
+        assert first
+        assert second
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_another_program_has_claimed_is_done_last_and_only_if_it_must_be(mutag, tmp_path, jobs):
+    trials = [make(mutag, fold=f, epochs=2) for f in range(4)]
+    elsewhere, store, events = Store(tmp_path / "elsewhere"), Store(tmp_path / "store"), []
+    run_trials(trials[:1], MUTAG, elsewhere)
+    stored, died = ExitStack(), ExitStack()
+    assert stored.enter_context(store.claim(trials[0]))
+    assert died.enter_context(store.claim(trials[1]))
+
+    def watch(event):
+        events.append((event.trial.fold, event.epoch))
+        if set(events) >= {(2, 2), (3, 2)}:
+            store.save(elsewhere.load(trials[0]))
+            stored.close()
+            died.close()
+
+    assert run_trials(trials, MUTAG, store, jobs=jobs, on_event=watch)
+    assert sorted(events[:4]) == [(2, 1), (2, 2), (3, 1), (3, 2)]
+    assert sorted(events[4:]) == [(0, 2), (1, 1), (1, 2)]
+    assert all(store.load(trial) for trial in trials)
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_what_a_kill_left_of_a_finished_trial_is_removed(mutag, tmp_path):
+    trial, store = make(mutag, epochs=1), Store(tmp_path)
+    run_trials([trial], MUTAG, store)
+    files = set(tmp_path.rglob("*"))
+    store.checkpoint_file(trial).write_bytes(b"of the epoch before")
+    store.lock_file(trial).touch()
+    assert run_trials([trial], MUTAG, store)
+    assert set(tmp_path.rglob("*")) == files
+
+
 # ---- the store ----
 
 
@@ -210,6 +265,19 @@ def test_a_damaged_result_is_set_aside_and_redone(mutag, tmp_path, damage):
     assert store.load(trial) is None
     assert file.with_suffix(".damaged").exists()
     assert same_numbers(run_trial(trial, mutag, store), result)
+
+
+def test_parts_of_killed_writers_are_removed_and_those_of_living_ones_are_not(mutag, tmp_path):
+    trial, store = make(mutag, epochs=1), Store(tmp_path)
+    run_trials([trial], MUTAG, store)
+    folder = store.result_file(trial).parent
+    old, new, ours = (folder / f".partial-{stem}-x.json" for stem in ("old", "new", trial.key))
+    for file in (old, new, ours):
+        file.touch()
+    os.utime(old, (0, time.time() - 2 * 3600))
+    store.result_file(trial).unlink()
+    run_trials([trial], MUTAG, store)
+    assert [file.exists() for file in (old, new, ours)] == [False, True, False]
 
 
 def test_a_damaged_checkpoint_is_set_aside(mutag, tmp_path):

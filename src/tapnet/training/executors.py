@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +20,19 @@ from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.load import load_dataset
 from tapnet.errors import TapnetError
 from tapnet.training.loop import CHECKPOINT_EVERY, Interrupted, run_trial
-from tapnet.training.processes import deaf_to_interrupts, process_context
+from tapnet.training.processes import (
+    deaf_to_interrupts,
+    end_with_parent,
+    process_context,
+    torchrun_rank,
+    torchrun_size,
+)
 from tapnet.training.store import Store
+from tapnet.training.team import ALONE, Nowhere, Team
 from tapnet.training.trial import Trial
+
+if TYPE_CHECKING:
+    from tapnet.training.cluster import Cluster
 
 
 class Event(NamedTuple):
@@ -32,9 +41,12 @@ class Event(NamedTuple):
     trial: Trial
     epoch: int
     accuracy: float
+    where: str = ""  # the node of a cluster
 
 
 OnEvent = Callable[[Event], None]
+
+LOOK_EVERY = 0.3  # seconds, while other programs train what is left
 
 
 @dataclass(frozen=True)
@@ -60,30 +72,131 @@ def run_trials(
     store: Store,
     *,
     jobs: int = 1,
+    cluster: Cluster | None = None,
     checkpoint_every: int = CHECKPOINT_EVERY,
     on_event: OnEvent = lambda _: None,
 ) -> bool:
-    """Runs what the store does not have yet. False if Ctrl-C ended it early; checkpoints are there then."""
+    """Runs what the store does not have yet: here, in ``jobs`` processes, or on a cluster.
+
+    False if Ctrl-C ended it early; checkpoints are there then.
+
+    Several programs may share a store: each trains what no other is training, then waits for what the others are at.
+    """
+    if torchrun_rank() > 0:  # another process of the team keeps the store
+        return _run_in_team(trials, data, store, checkpoint_every, on_event, lambda: False)
     missing = [trial for trial in trials if store.load(trial) is None]
+    for trial in set(trials).difference(missing):
+        store.tidy(trial)
     jobs = min(jobs, len(missing))
     with _stop_on_interrupt() as stop:
+        if torchrun_size() or (missing and missing[0].devices > 1):
+            return _run_in_team(missing, data, store, checkpoint_every, on_event, stop.is_set)
+        if cluster is not None and missing:
+            return _run_on_cluster(missing, data, store, cluster, checkpoint_every, on_event, stop.is_set)
         if jobs > 1:
             return _run_in_processes(missing, data, store, jobs, checkpoint_every, on_event, stop)
         dataset = data.load() if missing else None
-        for trial in missing:
+
+        def run(left: Sequence[Trial]) -> list[Trial]:
             assert dataset is not None
-            report = reporter(trial, on_event)
-            try:
-                run_trial(
-                    trial, dataset, store, checkpoint_every=checkpoint_every, progress=report, should_stop=stop.is_set
-                )
-            except Interrupted:
-                return False
+            return [t for t in left if not attempt(t, dataset, store, checkpoint_every, on_event, stop.is_set)]
+
+        return until_done(missing, run, stop.is_set)
+
+
+def attempt(
+    trial: Trial,
+    dataset: GraphDataset,
+    store: Store,
+    checkpoint_every: int,
+    on_event: OnEvent,
+    should_stop: Callable[[], bool],
+    team: Team = ALONE,
+) -> bool:
+    """Trains a trial, unless another program is at it; whether its result is in the store now."""
+    if team.said_by_first(should_stop()):
+        return False
+    with store.claim(trial) if team.rank == 0 else contextlib.nullcontext(False) as claimed:
+        result = store.load(trial) if claimed else None  # another program may have stored it meanwhile
+        ours, there = team.said_by_first((claimed, result is not None))
+        if result is not None:
+            on_event(Event(trial, trial.training.epochs, result.reading.accuracy))
+        if there or not ours:
+            return there
+        try:
+            run_trial(
+                trial,
+                dataset,
+                store if claimed else Nowhere(),
+                checkpoint_every=checkpoint_every,
+                progress=reporter(trial, on_event),
+                should_stop=should_stop,
+                team=team,
+            )
+        except Interrupted:
+            return False
         return True
+
+
+def until_done(
+    trials: Sequence[Trial], run: Callable[[Sequence[Trial]], Sequence[Trial]], should_stop: Callable[[], bool]
+) -> bool:
+    """Runs what ``run`` says is left, again and again: another program may store it, or die and leave it to us."""
+    while trials:
+        trials = run(trials)
+        if not trials or should_stop():
+            break
+        time.sleep(LOOK_EVERY)
+    return not trials
 
 
 def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
     return lambda epoch, accuracy: send(Event(trial, epoch, accuracy))
+
+
+def _run_in_team(
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    checkpoint_every: int,
+    on_event: OnEvent,
+    should_stop: Callable[[], bool],
+) -> bool:
+    from tapnet.training.parallel import run_in_team
+
+    return run_in_team(
+        trials, data, store, checkpoint_every=checkpoint_every, on_event=on_event, should_stop=should_stop
+    )
+
+
+def _run_on_cluster(
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    cluster: Cluster,
+    checkpoint_every: int,
+    on_event: OnEvent,
+    should_stop: Callable[[], bool],
+) -> bool:
+    from tapnet.training.cluster import run_on_cluster
+
+    def run(left: Sequence[Trial]) -> list[Trial]:
+        with contextlib.ExitStack() as claims:
+            ours = [trial for trial in left if claims.enter_context(store.claim(trial))]
+            todo = [trial for trial in ours if store.load(trial) is None]
+            if todo:
+                run_on_cluster(
+                    todo,
+                    data.load(),
+                    store,
+                    cluster,
+                    checkpoint_every=checkpoint_every,
+                    on_event=on_event,
+                    should_stop=should_stop,
+                )
+        return [trial for trial in left if store.load(trial) is None]
+
+    return until_done(trials, run, should_stop)
 
 
 class _Flag:
@@ -125,33 +238,13 @@ _worker: dict[str, Any] = {}  # what each process was given when it started
 
 def _start_worker(data: DataReference, store: Store, events: Any, stop: Any, checkpoint_every: int) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _worker.update(dataset=data.load(), store=store, events=events, stop=stop, checkpoint_every=checkpoint_every)
 
 
-def _end_with_parent() -> None:
-    """A parent that was killed cannot tell its processes; without this they would go on alone."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _run_in_worker(trial: Trial) -> bool:
-    if _worker["stop"].is_set():
-        return False
-    try:
-        run_trial(
-            trial,
-            _worker["dataset"],
-            _worker["store"],
-            checkpoint_every=_worker["checkpoint_every"],
-            progress=reporter(trial, _worker["events"].put),
-            should_stop=_worker["stop"].is_set,
-        )
-    except Interrupted:
-        return False
-    return True
+def _attempt_in_worker(trial: Trial) -> bool:
+    w = _worker
+    return attempt(trial, w["dataset"], w["store"], w["checkpoint_every"], w["events"].put, w["stop"].is_set)
 
 
 def _listen(futures: Sequence[Future[bool]], events: Any, on_event: OnEvent, stop: _Flag, stop_all: Any) -> None:
@@ -181,15 +274,19 @@ def _run_in_processes(
     events, stop_all = context.Queue(), context.Event()
     arguments = (data, store, events, stop_all, checkpoint_every)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=arguments) as pool:
-        with deaf_to_interrupts():
-            futures = [pool.submit(_run_in_worker, trial) for trial in trials]
+
+        def run(left: Sequence[Trial]) -> list[Trial]:
+            with deaf_to_interrupts():
+                futures = [pool.submit(_attempt_in_worker, trial) for trial in left]
+            try:
+                _listen(futures, events, on_event, stop, stop_all)
+            except BaseException:
+                stop_all.set()  # leaving the pool waits for its processes: they end after their epoch
+                raise
+            return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]
+
         try:
-            _listen(futures, events, on_event, stop, stop_all)
-        except BaseException:
-            stop_all.set()  # leaving the pool waits for its processes: they end after their epoch
-            raise
-        try:
-            return all(future.result() for future in futures)
+            return until_done(trials, run, stop.is_set)
         except BrokenProcessPool:
             if stop.is_set():
                 return False

@@ -13,6 +13,7 @@ import torch
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError
+from tapnet.files import remove_parts
 from tapnet.training.loop import CHECKPOINT_EVERY, Run, describe_model
 from tapnet.training.protocol import PROTOCOLS, Split
 from tapnet.training.saved import SavedModel
@@ -36,7 +37,7 @@ class FinalTrial(Trial):
         first = summary.results[0].trial
         epochs = statistics.median_high(r.reading.epoch for r in summary.results)
         values = {f.name: getattr(first, f.name) for f in fields(first)}
-        return cls(**values | {"fold": 0, "training": replace(first.training, epochs=epochs)})
+        return cls(**values | {"fold": 0, "devices": 1, "training": replace(first.training, epochs=epochs)})
 
 
 def model_file(path: Path) -> Path:
@@ -59,8 +60,18 @@ def train_final(
     """The file of the final model; trained only if it is not there yet, and from the last checkpoint."""
     trial, file = FinalTrial.after(summary), store.folder / FILE
     about = describe_final(trial, dataset, summary)
-    if _description(file) == about:
-        return file
+    with store.claim(trial, wait=True):
+        if _description(file) != about:
+            remove_parts(file)
+            run = _trained(trial, dataset, store, checkpoint_every, progress)
+            SavedModel(run.model.cpu().eval(), about).save(file)
+        store.drop_checkpoint(trial)
+    return file
+
+
+def _trained(
+    trial: FinalTrial, dataset: GraphDataset, store: Store, checkpoint_every: int, progress: Callable[[int], None]
+) -> Run:
     torch.set_num_threads(trial.threads)
     run = Run(trial, dataset)
     run.split = Split(train=torch.arange(len(dataset)), validation=None, test=torch.arange(0))
@@ -72,9 +83,7 @@ def train_final(
         progress(1)
         if run.epoch % checkpoint_every == 0:
             store.save_checkpoint(trial, run.state())
-    SavedModel(run.model.cpu().eval(), about).save(file)
-    store.drop_checkpoint(trial)
-    return file
+    return run
 
 
 def describe_final(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> dict[str, Any]:

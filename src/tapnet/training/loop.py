@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.registry import find_model
 from tapnet.training.protocol import Reading, Split, read_off, split
-from tapnet.training.store import Store
+from tapnet.training.team import ALONE, Team
 from tapnet.training.trial import TrainingSettings, Trial, TrialResult, rounded, versions
 
 CHECKPOINT_EVERY = 20  # epochs
@@ -28,21 +28,32 @@ class Interrupted(Exception):
     """The trial was asked to stop; what it had done is in its checkpoint."""
 
 
+class Keeper(Protocol):
+    """Where a trial leaves what it gives: a `Store`, or what stands for it where that is elsewhere."""
+
+    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None: ...
+    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None: ...
+    def drop_checkpoint(self, trial: Trial) -> None: ...
+    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None: ...
+    def save(self, result: TrialResult) -> None: ...
+
+
 def run_trial(
     trial: Trial,
     dataset: GraphDataset,
-    store: Store,
+    store: Keeper,
     *,
     checkpoint_every: int = CHECKPOINT_EVERY,
     progress: Progress = lambda *_: None,
     should_stop: Callable[[], bool] = lambda: False,
+    team: Team = ALONE,
 ) -> TrialResult:
     """Trains from the last checkpoint, if there is one, and stores the result and the model."""
     torch.set_num_threads(trial.threads)
     if find_model(trial.model).fit is not None:
         return _fit(trial, dataset, store, progress)
-    run = Run(trial, dataset)
-    state = store.load_checkpoint(trial)
+    run = Run(trial, dataset, team)
+    state = team.said_by_first(store.load_checkpoint(trial))
     if state is not None:
         run.restore(state)
     started = time.perf_counter() - run.seconds
@@ -52,7 +63,7 @@ def run_trial(
         run.seconds = time.perf_counter() - started
         progress(run.epoch, run.reading.accuracy)
         finished = run.epoch == trial.training.epochs
-        if not finished and should_stop():
+        if not finished and team.said_by_first(should_stop()):
             store.save_checkpoint(trial, run.state())
             raise Interrupted
         if not finished and run.epoch % checkpoint_every == 0:
@@ -64,7 +75,7 @@ def run_trial(
     return result
 
 
-def _fit(trial: Trial, dataset: GraphDataset, store: Store, progress: Progress) -> TrialResult:
+def _fit(trial: Trial, dataset: GraphDataset, store: Keeper, progress: Progress) -> TrialResult:
     """A system without epochs: it learns from everything but the test fold, choosing among its settings within that."""
     spec, started = find_model(trial.model), time.perf_counter()
     assert spec.fit is not None
@@ -80,7 +91,7 @@ def _fit(trial: Trial, dataset: GraphDataset, store: Store, progress: Progress) 
 def describe_model(trial: Trial, dataset: GraphDataset) -> dict[str, Any]:
     """What is needed to build the model again and to read its answers."""
     return {
-        "trial": asdict(trial),
+        "trial": trial.to_dict(),
         "shape": asdict(DataShape.of(dataset)),
         "classes": list(dataset.classes),
         "features": dataset.features,
@@ -102,29 +113,34 @@ def train_epoch(
     dataset: GraphDataset,
     steps: Iterable[Tensor],
     device: str = "cpu",
+    team: Team = ALONE,
 ) -> float:
     """One step of the optimizer for each group of graphs; the mean loss of a graph."""
     model.train()
     total, count = torch.zeros((), device=device), 0
     for graphs in steps:
         optimizer.zero_grad()
-        for part in model.parts(graphs, dataset.nodes_per_graph[graphs]):
+        mine, weight = team.share(graphs)
+        parts = model.parts(mine, dataset.nodes_per_graph[mine])
+        for i, part in enumerate(parts, 1):
             batch = dataset.batch(part).to(device)
             logits, auxiliary = model.outputs(batch)
             loss = cross_entropy(logits, batch.y)
             if auxiliary is not None:
                 loss = loss + auxiliary
-            (loss if len(part) == len(graphs) else loss * (len(part) / len(graphs))).backward()
-            total += loss.detach() * len(part)
+            scale = weight * len(part) / len(graphs)
+            # the team takes the mean over its members, of which each has a part of the sum
+            team.backward(model, loss if scale * team.size == 1 else loss * (scale * team.size), last=i == len(parts))
+            total += loss.detach() * (weight * len(part))
         optimizer.step()
         count += len(graphs)
-    return float(total) / count
+    return float(team.total(total)) / count
 
 
 class Run:
     """The state of a trial between two epochs."""
 
-    def __init__(self, trial: Trial, dataset: GraphDataset) -> None:
+    def __init__(self, trial: Trial, dataset: GraphDataset, team: Team = ALONE) -> None:
         spec = find_model(trial.model)
         self.trial, self.dataset = trial, spec.prepare(dataset, trial.settings)
         self.split: Split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
@@ -133,6 +149,7 @@ class Run:
         assert spec.build is not None
         self.model: GraphClassifier = spec.build(DataShape.of(dataset), trial.settings)
         self.model.to(trial.device)
+        self.team, self.trained = team, team.join(self.model)
         self.optimizer = make_optimizer(self.model, trial.training)
         self.epoch = 0
         self.seconds = 0.0
@@ -148,7 +165,9 @@ class Run:
         train = self.split.train
         shuffled = train[torch.randperm(len(train), generator=self.order)]
         steps = shuffled.split(self.trial.training.batch_size)
-        loss = train_epoch(self.model, self.optimizer, self.dataset, steps, self.trial.device)
+        if (seed := self.team.seed_of(self.trial.derived_seed, self.epoch)) is not None:
+            torch.manual_seed(seed)
+        loss = train_epoch(self.trained, self.optimizer, self.dataset, steps, self.trial.device, self.team)
         self.curves["train_loss"].append(rounded(loss))
         self.epoch += 1
 
@@ -166,12 +185,14 @@ class Run:
     def _loss_and_accuracy(self, graphs: Tensor) -> tuple[float, float]:
         self.model.eval()
         loss = correct = torch.zeros((), dtype=torch.float64)
-        for many in graphs.split(4 * self.trial.training.batch_size):
+        mine, weight = self.team.share(graphs)
+        for many in mine.split(4 * self.trial.training.batch_size):
             for part in self.model.parts(many, self.dataset.nodes_per_graph[many]):
                 batch = self.dataset.batch(part).to(self.trial.device)
                 logits = self.model.outputs(batch).logits
                 loss = loss + cross_entropy(logits, batch.y, reduction="sum").double().cpu()
                 correct = correct + (logits.argmax(1) == batch.y).sum().cpu()
+        loss, correct = self.team.total(weight * torch.stack([loss, correct]))
         return float(loss) / len(graphs), 100 * float(correct) / len(graphs)
 
     @property

@@ -36,6 +36,14 @@ def get_ready() -> None:
             ensure_running()
 
 
+def end_with_parent() -> None:
+    """A parent that was killed cannot tell its processes; without this, in a thread, they would go on alone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 @contextlib.contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
     """Ctrl-C reaches every process of a terminal; those started within this never see it, and the parent answers.
@@ -48,3 +56,12 @@ def deaf_to_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def torchrun_size() -> int:
+    """How many processes torchrun has started of this program; 0 if it was started by hand."""
+    return int(os.environ.get("WORLD_SIZE", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
+
+
+def torchrun_rank() -> int:
+    return int(os.environ.get("RANK", 0)) if torchrun_size() else 0

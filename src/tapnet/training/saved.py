@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import torch
 from torch import Tensor
 
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.errors import DataError, SettingError
+from tapnet.data.layout import check_name, is_special, printable
+from tapnet.errors import DataError
 from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.registry import find_model
+from tapnet.models.spec import check_types, weight_shapes
 from tapnet.training.store import load_model_file, save_model_file
 
 GRAPHS_AT_ONCE = 256
+FIRST = 3  # of graphs that a note names, and of categories of each
+
+
+@dataclass
+class Unseen:
+    """Graphs with node categories that no training graph had: how many they are, and the first of them.
+
+    Degrees grow with the graphs, and one or the other is new in most; only a graph with no known degree is noted.
+    """
+
+    features: Features
+    graphs: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, dataset: GraphDataset, unknown: Tensor, names: Sequence[str]) -> None:
+        """Notes the graphs of a data set by their names; ``unknown`` [N] marks nodes."""
+        sizes = dataset.nodes_per_graph
+        count = torch.repeat_interleave(torch.arange(len(dataset)), sizes)[unknown].bincount(minlength=len(dataset))
+        graphs = (count == sizes if self.features == "degrees" else count > 0).nonzero().flatten()
+        self.graphs += len(graphs)
+        for graph in graphs[: FIRST - len(self.first)].tolist():
+            nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
+            values = [(dataset.categories or ())[i] for i in dataset.x[nodes][unknown[nodes]].unique().tolist()]
+            self.first.append(f"{names[graph]}: {some([f'{value!r:.40}' for value in values], FIRST)}")
+
+    def __str__(self) -> str:
+        have = "1 graph has" if self.graphs == 1 else f"{self.graphs} graphs have"
+        what = "only degrees" if self.features == "degrees" else "node categories"
+        more = "; …" if self.graphs > len(self.first) else ""
+        return f"{have} {what} that the model was not trained on ({'; '.join(self.first)}{more}): they count as none"
 
 
 @dataclass(frozen=True)
@@ -36,7 +69,7 @@ class SavedModel:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        return tuple(self.about.get("class_names") or map(str, self.classes))
+        return tuple(map(printable, self.about.get("class_names") or self.classes))
 
     @property
     def features(self) -> Features:
@@ -50,7 +83,7 @@ class SavedModel:
 
     @property
     def category_names(self) -> tuple[str, ...]:
-        return tuple(self.about.get("category_names") or map(str, self.categories or ()))
+        return tuple(map(printable, self.about.get("category_names") or self.categories or ()))
 
     @property
     def name(self) -> str:
@@ -59,10 +92,13 @@ class SavedModel:
 
     # ---- prediction ----
 
-    def reading(self, dataset: GraphDataset) -> GraphDataset:
+    def reading(
+        self, dataset: GraphDataset, names: Sequence[str] | None = None, unseen: Unseen | None = None
+    ) -> GraphDataset:
         """The data set as this network reads it: its own features and numbers of categories.
 
-        A category that no training graph had gets a row of zeros, and a warning says which.
+        A category that no training graph had gets a row of zeros. Such graphs are added to ``unseen`` under their
+        ``names``, or else a warning tells of them.
         """
         dataset = dataset if dataset.features == self.features else dataset.with_features(self.features)
         if self.categories is None:
@@ -79,11 +115,11 @@ class SavedModel:
         place = torch.tensor(numbers, dtype=torch.int64)
         x = place[dataset.x] if len(place) else dataset.x
         if bool((x < 0).any()):
-            unknown = sorted({str(dataset.categories[int(i)]) for i in dataset.x[x < 0].unique()})
-            warnings.warn(
-                f"{dataset.name}: {self.features} that the model was not trained on count as none: {some(unknown)}",
-                stacklevel=2,
-            )
+            found = Unseen(self.features) if unseen is None else unseen
+            one = [dataset.name] if len(dataset) == 1 else None
+            found.add(dataset, x < 0, names or one or [f"graph {i}" for i in range(len(dataset))])
+            if unseen is None and found.graphs:
+                warnings.warn(str(found), stacklevel=2)
             known = (x >= 0).unsqueeze(1)
             x = torch.nn.functional.one_hot(x.clamp(min=0), len(self.categories)).float() * known
         return replace(dataset, x=x, categories=self.categories, prepared={})  # prepared by the network, as it goes
@@ -106,16 +142,22 @@ class SavedModel:
     @classmethod
     def load(cls, file: str | Path) -> SavedModel:
         """From a file that ``save``, a run or a stranger wrote; it can do nothing but predict."""
+        check_name(file)
+        if is_special(Path(file)):
+            raise DataError(f"{file}: not a model of tapnet, and not even a file")
         weights, about = load_model_file(Path(file))
         try:
             spec = find_model(about["trial"]["model"])
+            spec.check(about["trial"]["settings"])
             settings = spec.settings(**about["trial"]["settings"])
             sizes: dict[str, Any] = dict(about["shape"])
+            check_types(DataShape, sizes)
             shape = DataShape(**sizes | {"node_deciles": tuple(sizes["node_deciles"])})
-            assert spec.build is not None
-            expected = _sizes(spec.build, shape, settings)
+            assert spec.build is not None, "it is no network"
+            expected = weight_shapes(spec.build, shape, settings)
             if {k: tuple(v.shape) for k, v in weights.items()} != expected:
                 raise ValueError("its weights are not of the shapes that its settings ask for")
+            _check_words(about)
             network = spec.build(shape, settings)
             network.load_state_dict(weights)
             found = cls(network.eval(), about)
@@ -123,22 +165,34 @@ class SavedModel:
             if (len(found.classes), max(inputs, 1)) != (shape.num_classes, shape.in_channels):
                 raise ValueError("its classes or categories do not fit its settings")
             hash((found.classes, found.categories))  # a TypeError for what can be no value
-        except (KeyError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError, SettingError) as error:
-            raise DataError(f"{file}: not a model that this version can use ({error})") from None
+        except Exception as error:  # whatever a stranger's description makes of it
+            raise DataError(f"{file}: not a model that this version can use ({printable(error):.200})") from None
         return found
 
 
-def _sizes(build: Any, shape: DataShape, settings: Any) -> dict[str, tuple[int, ...]]:
-    """The shapes of a network's weights, without making them: a file may claim any size."""
-    with torch.device("meta"):
-        return {k: tuple(v.shape) for k, v in build(shape, settings).state_dict().items()}
+def _check_words(about: Mapping[str, Any]) -> None:
+    """What a description says beside its sizes is of the right kind; a ValueError or TypeError if not."""
+    json.dumps(about, allow_nan=False)  # every number is one
+    if about["features"] not in get_args(Features):
+        raise ValueError(f"features {about['features']!r}")
+    for names, values in (("class_names", "classes"), ("category_names", "categories")):
+        given = about.get(names) or []
+        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+            raise ValueError(f"its {names} are not a list of words")
+        if given and len(given) != len(about[values]):
+            raise ValueError(f"{len(given)} {names} for {len(about[values])} {values}")
+    dataset = about["trial"]["dataset"]
+    check_name(dataset)
+    if dataset != Path(dataset).name or dataset.startswith((".", "~")):
+        raise ValueError(f"it names {dataset!r} where the name of a data set belongs")
 
 
 def _plain(value: Hashable) -> Hashable:
     """1, 1.0 and "1" are one category, whichever way a file wrote it."""
-    return str(int(value)) if isinstance(value, int | float) and float(value).is_integer() else str(value)
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
 
 
-def some(words: list[str], at_most: int = 5) -> str:
+def some(words: Sequence[str], at_most: int) -> str:
     """The first of them, and how many more there are."""
     return ", ".join(words[:at_most]) + (f" and {len(words) - at_most} more" if len(words) > at_most else "")

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import math
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor
 
 from tapnet.errors import DataError, SettingError, TapnetError
-from tapnet.files import replacing
+from tapnet.files import remove_parts
+from tapnet.files import write_atomically as write_atomically
+from tapnet.models.spec import fits
 from tapnet.training.trial import Trial, TrialResult, digest
 
 
@@ -33,6 +40,43 @@ class Store:
     def checkpoint_file(self, trial: Trial) -> Path:
         return self.folder / "checkpoints" / f"{trial.key}.pt"
 
+    def lock_file(self, trial: Trial) -> Path:
+        return self.checkpoint_file(trial).with_suffix(".lock")
+
+    # ---- several programs ----
+
+    @contextmanager
+    def claim(self, trial: Trial, *, wait: bool = False) -> Iterator[bool]:
+        """Whether the trial is this program's to train until the block ends; with ``wait``, as soon as it is.
+
+        The system's own lock on a file: a kill releases it too. Where files cannot be locked, every trial is ours.
+        """
+        lock = FileLock(self.lock_file(trial), fallback_to_soft=False)
+        try:
+            lock.acquire(blocking=wait)
+        except Timeout:
+            yield False
+            return
+        except OSError:
+            pass  # no locks here
+        try:
+            if lock.is_locked:
+                for file in (self.result_file(trial), self.model_file(trial), self.checkpoint_file(trial)):
+                    remove_parts(file)
+            yield True
+        finally:
+            if lock.is_locked:
+                with suppress(OSError):
+                    self.lock_file(trial).unlink()  # while it is ours: who opened it meanwhile notices, and tries again
+                lock.release()
+
+    def tidy(self, trial: Trial) -> None:
+        """Removes what a program left of a trial that was killed after storing its result, before clearing up."""
+        if self.checkpoint_file(trial).exists() or self.lock_file(trial).exists():
+            with self.claim(trial) as ours:
+                if ours:
+                    self.drop_checkpoint(trial)
+
     # ---- results ----
 
     def save(self, result: TrialResult) -> None:
@@ -50,15 +94,18 @@ class Store:
             values = json.loads(file.read_bytes())
             if values.pop("digest") != digest(values) or values["key"] != key:
                 raise ValueError("the content is not what was written")
-            return TrialResult.from_dict(values)
+            result = TrialResult.from_dict(values)
+            if not _is_sound(result):
+                raise ValueError("no trial gives this")
+            return result
         except FileNotFoundError:
             return None
         except OSError as error:
             raise TapnetError(f"{file}: cannot be read ({error.strerror or error})") from None
         except SettingError:
             return None  # of a build that knows other settings; not damaged, only of no use here
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
-            file.replace(file.with_suffix(".damaged"))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
+            _set_aside(file)
             return None
 
     def results(self) -> Iterator[TrialResult]:
@@ -81,54 +128,94 @@ class Store:
         save_model_file(self.model_file(trial), weights, description)
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
-        write_atomically(self.checkpoint_file(trial), lambda out: torch.save(state, out))
+        packed = io.BytesIO()
+        torch.save(state, packed)
+        content = packed.getvalue()
+        write_atomically(self.checkpoint_file(trial), lambda out: out.writelines([_seal(trial, content), content]))
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
+        """The last state that was stored; None if there is none. A damaged file is set aside, not believed."""
         file = self.checkpoint_file(trial)
         try:
-            state: dict[str, Any] = torch.load(file, weights_only=True)
+            stored = file.read_bytes()
+            content = stored[SEAL_BYTES:]
+            if stored[:SEAL_BYTES] != _seal(trial, content):
+                raise ValueError("the content is not what was written")
+            state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
             return state
         except FileNotFoundError:
             return None
         except (OSError, MemoryError) as error:
             raise TapnetError(f"{file}: cannot be read ({error})") from None
         except Exception:  # whatever a damaged file makes torch raise
-            file.replace(file.with_suffix(".damaged"))
+            _set_aside(file)
             return None
 
     def drop_checkpoint(self, trial: Trial) -> None:
         self.checkpoint_file(trial).unlink(missing_ok=True)
 
 
+SEAL_BYTES = 32
+
+
+def _seal(trial: Trial, content: bytes) -> bytes:
+    """Stands before a checkpoint's content, and fits no other content and no other trial."""
+    return hashlib.blake2b(content, digest_size=SEAL_BYTES, key=trial.key.encode()).digest()
+
+
+def _is_sound(result: TrialResult) -> bool:
+    """Whether its numbers are numbers, and its curves have a value an epoch."""
+    return (
+        fits(result.seconds, float)
+        and fits(result.parameters, int)
+        and isinstance(result.versions, dict)
+        and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
+        and math.isfinite(result.reading.accuracy)
+    )
+
+
+def _set_aside(file: Path) -> None:
+    try:
+        file.replace(file.with_suffix(".damaged"))
+    except FileNotFoundError:
+        pass  # another program has just done it
+    except OSError as error:
+        raise TapnetError(f"{file}: is damaged, and cannot be renamed ({error.strerror or error})") from None
+
+
 def save_model_file(file: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
-    """Weights and settings alone; reading the file runs no code."""
+    """Weights and settings alone, and their checksum; reading the file runs no code."""
     from safetensors.torch import save
 
-    packed = save(dict(weights), metadata={"tapnet": json.dumps(description)})
+    sealed = {**description, "checksum": _checksum(weights, description)}
+    packed = save(dict(weights), metadata={"tapnet": json.dumps(sealed)})
     write_atomically(file, lambda out: out.write(packed))
 
 
 def load_model_file(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Weights and description of a stored model."""
+    """Weights and description of a stored model; a checksum is optional, but if there is one, it is right."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(file, framework="pt") as stored:
             metadata = stored.metadata() or {}
             weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-        return weights, json.loads(metadata["tapnet"])
+        description = json.loads(metadata["tapnet"])
+        checksum = description.pop("checksum", None)
     except FileNotFoundError:
         raise DataError(f"{file}: no such file") from None
-    except (SafetensorError, KeyError, ValueError):
+    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{file}: not a model of tapnet, which `tapnet train` writes as .safetensors") from None
     except OSError as error:
         raise DataError(f"{file}: not a model of tapnet ({error.strerror or error})") from None
+    if checksum not in (None, _checksum(weights, description)):
+        raise DataError(f"{file}: damaged: its content is not what was written")
+    return weights, description
 
 
-def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """The file is whole or it is not there; what prevents it is said in one sentence."""
-    try:
-        with replacing(file) as out:
-            write(out)
-    except OSError as error:
-        raise TapnetError(f"{file}: cannot be written ({error.strerror or error})") from None
+def _checksum(weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> str:
+    from safetensors.torch import save
+
+    content = hashlib.blake2b(json.dumps(description).encode(), digest_size=16)
+    content.update(save(dict(weights)))
+    return content.hexdigest()

@@ -68,17 +68,19 @@ class Trial:
     threads: int = 1  # sums round differently with it
     device: Device = "cpu"
     arithmetic: int = ARITHMETIC
+    devices: int = 1  # that share each step
 
     def __post_init__(self) -> None:
         protocols.check(self.protocol, self.folds, self.fold)
         if not 0 <= self.seed < 2**63:
             raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
-        if self.threads < 1:
-            raise SettingError(f"threads is at least 1, not {self.threads}")
+        for name in ("threads", "devices"):
+            if getattr(self, name) < 1:
+                raise SettingError(f"{name} is at least 1, not {getattr(self, name)}")
 
     @cached_property
     def key(self) -> str:
-        return digest(asdict(self))
+        return digest(self.to_dict())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trial) and self.key == other.key
@@ -89,8 +91,13 @@ class Trial:
     @property
     def derived_seed(self) -> int:
         """What initialisation, order and dropout are drawn from: it follows from the settings, the fold and seed."""
-        given = {k: v for k, v in asdict(self).items() if k not in ("data", "threads", "device", "arithmetic")}
+        of_the_machine = ("data", "threads", "device", "devices", "arithmetic")
+        given = {k: v for k, v in asdict(self).items() if k not in of_the_machine}
         return int(digest(given), 16) % 2**63
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that its numbers depend on; one device, which is usual, goes without saying."""
+        return {k: v for k, v in asdict(self).items() if (k, v) != ("devices", 1)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trial:
@@ -121,7 +128,7 @@ class TrialResult:
     def to_dict(self) -> dict[str, Any]:
         return {
             "key": self.trial.key,
-            "trial": asdict(self.trial),
+            "trial": self.trial.to_dict(),
             "accuracy": self.reading.accuracy,
             "epoch": self.reading.epoch,
             "readings": {name: r._asdict() for name, r in protocols.readings(self.curves).items()},

@@ -1,0 +1,194 @@
+"""One model on several devices: Lightning Fabric starts a process for each, and they share every step of every trial.
+
+Each process has all the data. Of a step's graphs each takes a part, gradients are averaged (gloo on CPUs, NCCL on
+GPUs), and so the step is that of one process with the same graphs, up to rounding and the members' own dropout.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
+
+from tapnet.errors import SettingError, TapnetError
+from tapnet.models.base import GraphClassifier
+from tapnet.nn.norm import BatchNorm
+from tapnet.training.executors import DataReference, OnEvent, attempt, until_done
+from tapnet.training.processes import deaf_to_interrupts, end_with_parent, torchrun_size
+from tapnet.training.store import Store
+from tapnet.training.team import Share, Team, load_fabric
+from tapnet.training.trial import Device, Trial
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+T = TypeVar("T")
+logging.getLogger("lightning_fabric.utilities").setLevel(logging.WARNING)  # members would say that they have begun
+
+
+class FabricTeam(Team):
+    """This process and the others that Fabric started."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric, self.rank, self.size = fabric, fabric.global_rank, fabric.world_size
+
+    def join(self, model: GraphClassifier) -> GraphClassifier:
+        if type(model).parts is GraphClassifier.parts:  # members that divide a step further would not keep pace
+            for module in model.modules():
+                if isinstance(module, BatchNorm):
+                    module.together = True
+        joined = self.fabric.setup_module(model)
+        joined.mark_forward_method("outputs")
+        return joined  # type: ignore[return-value]  # has the model's methods
+
+    def share(self, graphs: Tensor) -> Share:
+        if len(graphs) < self.size:
+            return Share(graphs, 1 / self.size)  # too few to share: each takes all, and counts for its part
+        return Share(graphs.tensor_split(self.size)[self.rank])
+
+    def backward(self, model: GraphClassifier, loss: Tensor, last: bool) -> None:
+        with self.fabric.no_backward_sync(model, enabled=not last):  # type: ignore[arg-type]
+            self.fabric.backward(loss)
+
+    def total(self, values: Tensor) -> Tensor:
+        return cast(Tensor, self.fabric.all_reduce(values, reduce_op="sum"))
+
+    def said_by_first(self, value: T) -> T:
+        return self.fabric.broadcast(value)
+
+    def seed_of(self, seed: int, epoch: int) -> int | None:
+        """Members drop different nodes; a resumed epoch drops the same ones again."""
+        return (seed + 1_000_003 * epoch + self.rank) % 2**63
+
+
+def run_in_team(
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    *,
+    checkpoint_every: int,
+    on_event: OnEvent,
+    should_stop: Callable[[], bool],
+) -> bool:
+    """Trial after trial, each on all its devices; False if it was asked to stop early.
+
+    Under torchrun this process is a member already; otherwise the members are started here, and end with the work.
+    """
+    fabric = make_fabric(trials[0].device, trials[0].devices)
+    if torchrun_size():
+        fabric.launch()
+        return _run_as_member(fabric, trials, data, store, checkpoint_every, on_event, should_stop)
+    context = torch.multiprocessing.get_context("spawn")
+    events, stop = context.Queue(), context.Event()
+    member = partial(  # bound, since Fabric would look into arguments
+        _start_member,
+        trials=trials,
+        data=data,
+        store=store,
+        checkpoint_every=checkpoint_every,
+        events=events,
+        stop=stop,
+    )
+    outcome: list[bool | BaseException] = []
+
+    def launch() -> None:
+        with deaf_to_interrupts():  # of this thread, and so of the members that it starts
+            try:
+                outcome.append(fabric.launch(member))
+            except BaseException as error:
+                outcome.append(error)
+
+    thread = threading.Thread(target=launch)
+    thread.start()
+    failure: TapnetError | None = None
+    while thread.is_alive() or not events.empty():
+        if should_stop():
+            stop.set()
+        try:
+            event = events.get(timeout=0.1)
+        except queue.Empty:
+            continue
+        if isinstance(event, TapnetError):
+            failure = event
+        else:
+            on_event(event)
+    thread.join()
+    if failure is not None:
+        raise failure
+    if isinstance(outcome[0], (ProcessExitedException, ProcessRaisedException)) and not should_stop():
+        raise TapnetError(
+            "a process of the run died; the same command goes on from the last checkpoint"
+            + (f"\n{outcome[0]}" if isinstance(outcome[0], ProcessRaisedException) else "")
+        )
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def make_fabric(device: Device, devices: int) -> Fabric:
+    strategies = load_fabric().strategies
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # of the members: torch would warn of the flag below
+    of_torchrun = torchrun_size()
+    if of_torchrun and of_torchrun != devices:
+        raise SettingError(f"torchrun has started {of_torchrun} processes, not {devices}")
+    local = int(os.environ["LOCAL_WORLD_SIZE"]) if of_torchrun else devices
+    fabric: Fabric = load_fabric().Fabric(
+        accelerator=device,
+        devices=local,
+        num_nodes=devices // local,
+        strategy=strategies.DDPStrategy(
+            start_method="popen" if of_torchrun else "spawn",
+            find_unused_parameters=True,  # a layer may have weights that a choice of settings leaves out
+        ),
+    )
+    return fabric
+
+
+# ---- in a member ----
+
+
+def _start_member(
+    fabric: Fabric,
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    checkpoint_every: int,
+    events: Any,
+    stop: Any,
+) -> bool:
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    try:
+        complete = _run_as_member(fabric, trials, data, store, checkpoint_every, events.put, stop.is_set)
+    except TapnetError as error:
+        events.put(error)
+        complete = False
+    return complete
+
+
+def _run_as_member(
+    fabric: Fabric,
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    checkpoint_every: int,
+    on_event: OnEvent,
+    should_stop: Callable[[], bool],
+) -> bool:
+    team, dataset = FabricTeam(fabric), data.load()
+    report = on_event if team.rank == 0 else lambda _: None
+
+    def agree_to_stop() -> bool:
+        return team.said_by_first(should_stop())
+
+    def run(left: Sequence[Trial]) -> list[Trial]:
+        return [t for t in left if not attempt(t, dataset, store, checkpoint_every, report, should_stop, team)]
+
+    return until_done(team.said_by_first(list(trials)), run, agree_to_stop)

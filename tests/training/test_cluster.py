@@ -1,0 +1,134 @@
+"""Trials on a Ray cluster: the serial run's numbers, also when a node is lost."""
+
+import json
+import sys
+
+import pytest
+
+from commands import tapnet, tapnet_ends
+from tapnet import load_dataset
+from tapnet.models.registry import find_model
+from tapnet.training.cluster import Cluster, Mailbox
+from tapnet.training.executors import DataReference, Event, run_trials
+from tapnet.training.store import Store
+from tapnet.training.trial import TrainingSettings, Trial
+
+MUTAG = DataReference("MUTAG", None)
+SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}
+
+
+def make(folds, epochs=12):
+    mutag = load_dataset("MUTAG")
+    settings = find_model("tapnet").make_settings("MUTAG", {})
+    return [
+        Trial("MUTAG", mutag.checksum, "tapnet", settings, "fair", fold, training=TrainingSettings(epochs=epochs))
+        for fold in range(folds)
+    ]
+
+
+def same_bits(a, b, trials):
+    for trial in trials:
+        assert a.load(trial).curves == b.load(trial).curves
+        assert a.load(trial).coarsened == b.load(trial).coarsened
+        assert a.model_file(trial).read_bytes() == b.model_file(trial).read_bytes()
+
+
+@pytest.fixture
+def nodes():
+    pytest.importorskip("ray", reason="needs the extra cluster")
+    from ray.cluster_utils import Cluster as Nodes
+
+    nodes = Nodes(initialize_head=True, head_node_args=SMALL)
+    yield nodes
+    nodes.shutdown()
+
+
+@pytest.mark.slow
+def test_every_trial_completes_when_a_node_is_killed_in_the_middle(nodes, tmp_path):
+    doomed, trials, serial, store = (
+        nodes.add_node(**SMALL),
+        make(6),
+        Store(tmp_path / "serial"),
+        Store(tmp_path / "ray"),
+    )
+    nodes.add_node(**SMALL)
+    first_epochs, places, killed = {}, set(), []
+
+    def watch(event):
+        places.add(event.where)
+        first_epochs.setdefault((event.trial.fold, event.where), event.epoch)
+        if event.epoch == 5 and event.where.endswith(doomed.node_id[:6]) and not killed:
+            killed.append(event.trial.fold)
+            nodes.remove_node(doomed, allow_graceful=False)
+
+    assert run_trials(trials, MUTAG, store, checkpoint_every=2, on_event=watch, cluster=Cluster(nodes.address))
+    assert run_trials(trials, MUTAG, serial)
+    same_bits(serial, store, trials)
+    assert len(places) == 3
+    assert killed
+    second = [
+        epoch for (fold, place), epoch in first_epochs.items() if fold == killed[0] and doomed.node_id[:6] not in place
+    ]
+    assert second == [5]  # it went on from the checkpoint after 4 epochs, elsewhere
+    assert not any((store.folder / "checkpoints").iterdir())
+
+
+@pytest.mark.slow
+def test_a_stopped_run_leaves_checkpoints_that_go_on_without_the_cluster(nodes, tmp_path):
+    from test_parallel import stop_after
+
+    trials, serial, store = make(3), Store(tmp_path / "serial"), Store(tmp_path / "ray")
+    assert not run_trials(trials, MUTAG, store, on_event=stop_after(3), cluster=Cluster(nodes.address))
+    assert sum(store.checkpoint_file(trial).exists() for trial in trials) == 1  # on one CPU one trial was under way
+    assert run_trials(trials, MUTAG, store)
+    assert run_trials(trials, MUTAG, serial)
+    same_bits(serial, store, trials)
+
+
+@pytest.mark.slow
+def test_a_trial_that_no_node_can_hold_is_refused_at_once(nodes, tmp_path):
+    done = tapnet("train", "MUTAG", "--ray", nodes.address, "--cpus-per-trial", 64, "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert "more than any node of the cluster has (1 CPUs and 0 GPUs)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_command_gives_the_same_numbers_through_ray(tmp_path):
+    pytest.importorskip("ray", reason="needs the extra cluster")
+    words = ["train", "MUTAG", "--epochs", "2", "--folds", "3", "--json"]
+    alone = json.loads(tapnet_ends(*words, "--jobs", 1, "--out", "alone", folder=tmp_path).stdout)
+    through = tapnet_ends(*words, "--ray", "local", "--out", "ray", folder=tmp_path)
+    numbers = json.loads(through.stdout)
+    assert numbers["folds"] == alone["folds"]
+    assert "on " in through.stderr  # which node a fold was trained on
+    again = tapnet_ends(*words, "--ray", "local", "--out", "ray", folder=tmp_path)
+    assert json.loads(again.stdout)["mean"] == alone["mean"]
+    assert again.stderr == ""  # nothing was left to do, so no cluster was started
+
+
+def test_an_address_where_nothing_answers_is_one_line(tmp_path):
+    pytest.importorskip("ray", reason="needs the extra cluster")
+    done = tapnet_ends("train", "MUTAG", "--ray", "nowhere", "--epochs", "1", folder=tmp_path, code=1)
+    assert done.stderr.startswith("tapnet: --ray nowhere: no cluster answers there (")
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_ray_one_line_says_what_to_install(tmp_path):
+    program = [sys.executable, "-c", "import sys; sys.modules['ray'] = None; from tapnet.cli import main; main()"]
+    done = tapnet("train", "MUTAG", "--ray", "local", "--out", tmp_path / "run", program=program)
+    assert done.returncode == 1
+    assert done.stderr == "tapnet: --ray needs Ray: pip install 'tapnet[cluster]'\n"
+
+
+def test_the_mailbox_hands_over_everything_once():
+    trial, mailbox = make(1)[0], Mailbox()
+    assert mailbox.begin(trial.key) == (False, None)
+    assert mailbox.tell(Event(trial, 1, 50.0)) is False
+    mailbox.keep(trial.key, b"old")
+    mailbox.keep(trial.key, b"new", new=True)
+    assert mailbox.begin(trial.key) == (False, b"new")
+    assert mailbox.take([]) == ([Event(trial, 1, 50.0)], {trial.key: b"new"})
+    assert mailbox.take([trial.key]) == ([], {})
+    mailbox.stop()
+    assert mailbox.begin(trial.key) == (True, None)
+    assert mailbox.tell(Event(trial, 2, 50.0)) is True

@@ -1,0 +1,175 @@
+"""One model on several devices: the steps of one process, shared by two."""
+
+import os
+import signal
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from commands import tapnet
+from tapnet import load_dataset
+from tapnet.models.base import DataShape
+from tapnet.models.registry import find_model
+from tapnet.nn.norm import BatchNorm
+from tapnet.training.executors import DataReference, run_trials
+from tapnet.training.loop import run_trial, train_epoch
+from tapnet.training.parallel import FabricTeam, make_fabric
+from tapnet.training.store import Store
+from tapnet.training.team import ALONE
+from tapnet.training.trial import TrainingSettings, Trial
+
+pytest.importorskip("lightning_fabric", reason="needs the extra cluster")
+MUTAG = DataReference("MUTAG", None)
+
+
+def make(model, batch_size=64, epochs=3, protocol="fair", lr=1e-4, **changed):
+    mutag = load_dataset("MUTAG")
+    settings = find_model(model).make_settings("MUTAG", changed)
+    training = TrainingSettings(epochs=epochs, batch_size=batch_size, lr=lr)
+    return Trial("MUTAG", mutag.checksum, model, settings, protocol, 0, training=training)
+
+
+def test_two_processes_lose_what_one_loses_with_the_same_steps(tmp_path):
+    one = make("tapnet", dropout=0.0, classifier_dropout=0.0)
+    two = replace(one, devices=2)
+    store, events = Store(tmp_path), []
+    alone = run_trial(one, load_dataset("MUTAG"), store)
+    assert run_trials([two], MUTAG, store, checkpoint_every=2, on_event=events.append)
+    shared = store.load(two)
+    for curve in ("train_loss", "validation_loss"):
+        assert torch.tensor(shared.curves[curve]) == pytest.approx(torch.tensor(alone.curves[curve]), rel=2e-4)
+    assert [event.epoch for event in events] == [1, 2, 3]
+    assert [file.name for file in (tmp_path / "checkpoints").iterdir()] == []
+
+
+DETERMINISTIC = {"dropout": 0.0, "classifier_dropout": 0.0}
+NETWORKS = {  # with the sizes of their steps; a graph alone is too little to share
+    "tapnet": ("tapnet", DETERMINISTIC, [64, 50, 1]),
+    "tapnet without gate": ("tapnet", {**DETERMINISTIC, "gate": "none"}, [64, 50, 1]),
+    "dgcnn": ("dgcnn", {"dropout": 0.0}, [64, 50, 1]),
+    "gin": ("gin", {"dropout": 0.0}, [64]),  # batch norms over both processes; torch's own rounds at 3e-5 here
+}
+
+
+def steps_of(name, team):
+    """The mean loss and the weights after some plain steps of gradient descent."""
+    mutag, (model, changed, sizes) = load_dataset("MUTAG"), NETWORKS[name]
+    spec = find_model(model)
+    torch.manual_seed(0)
+    network = spec.build(DataShape.of(mutag), spec.make_settings("MUTAG", changed))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+    *steps, _ = torch.randperm(len(mutag)).split([*sizes, len(mutag) - sum(sizes)])
+    loss = train_epoch(team.join(network), optimizer, mutag, steps, team=team)
+    return loss, {key: value for key, value in network.state_dict().items() if value.is_floating_point()}
+
+
+def _take_steps(fabric, folder):
+    team = FabricTeam(fabric)
+    outcome = {name: steps_of(name, team) for name in NETWORKS}
+    torch.save(outcome, f"{folder}/{team.rank}")
+
+
+def test_two_processes_take_the_steps_of_one(tmp_path):
+    torch.set_num_threads(1)
+    make_fabric("cpu", 2).launch(_take_steps, str(tmp_path))
+    first, second = (torch.load(tmp_path / str(rank)) for rank in range(2))
+    for name in NETWORKS:
+        loss, weights = steps_of(name, ALONE)
+        assert first[name][0] == second[name][0] == pytest.approx(loss, rel=1e-4)
+        for key, value in weights.items():
+            torch.testing.assert_close(first[name][1][key], second[name][1][key], rtol=0, atol=0)
+            torch.testing.assert_close(first[name][1][key], value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_stopped_team_goes_on_from_its_checkpoint_to_the_same_bits(tmp_path):
+    trial = replace(make("tapnet", epochs=4), devices=2)  # with dropout
+    whole, parted = Store(tmp_path / "whole"), Store(tmp_path / "parted")
+    assert run_trials([trial], MUTAG, whole)
+    two_epochs = Store(tmp_path / "parted")
+    assert not run_trials([trial], MUTAG, two_epochs, checkpoint_every=1, on_event=stop_after(2))
+    assert parted.checkpoint_file(trial).exists()
+    assert run_trials([trial], MUTAG, parted)
+    assert parted.load(trial).curves == whole.load(trial).curves
+    assert parted.model_file(trial).read_bytes() == whole.model_file(trial).read_bytes()
+
+
+def stop_after(epoch):
+    def stop(event):
+        if event.epoch == epoch:
+            os.kill(os.getpid(), signal.SIGTERM)  # as a polite kill of the command
+
+    return stop
+
+
+@pytest.mark.slow
+def test_torchrun_gives_what_devices_gives(tmp_path):
+    words = ["train", "MUTAG", "--epochs", "2", "--only-folds", "0,1"]
+    by_option = tapnet(*words, "--devices", 2, "--out", tmp_path / "option")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "tapnet"]
+    by_torchrun = tapnet(*words, "--out", tmp_path / "torchrun", program=command)
+    assert by_option.returncode == by_torchrun.returncode == 0, by_option.stderr + by_torchrun.stderr
+    assert by_torchrun.stdout.count("MUTAG, tapnet:") == 1  # one of the processes speaks for all
+    ours, theirs = (sorted((tmp_path / name / "models").iterdir()) for name in ("option", "torchrun"))
+    assert [file.name for file in ours] == [file.name for file in theirs]
+    assert [file.read_bytes() for file in ours] == [file.read_bytes() for file in theirs]
+
+
+def test_shares_cover_a_step_and_few_graphs_are_not_shared():
+    members = [FabricTeam(Standing(rank, 3)) for rank in range(3)]
+    for count in (3, 4, 64):
+        graphs = torch.randperm(count)
+        shares = [member.share(graphs) for member in members]
+        assert torch.cat([share.graphs for share in shares]).tolist() == graphs.tolist()
+        assert {share.weight for share in shares} == {1.0}
+    few = [member.share(torch.tensor([7])) for member in members]
+    assert [share.graphs.tolist() for share in few] == [[7]] * 3
+    assert sum(share.weight for share in few) == pytest.approx(1)
+    assert ALONE.share(torch.arange(5)).graphs.tolist() == [0, 1, 2, 3, 4]
+
+
+class Standing:
+    """What a team asks of Fabric before any step."""
+
+    def __init__(self, rank, size):
+        self.global_rank, self.world_size = rank, size
+
+
+def test_a_trial_on_one_device_is_named_as_it_always_was():
+    trial = make("tapnet")
+    assert "devices" not in trial.to_dict()
+    assert Trial.from_dict(trial.to_dict()) == trial
+    shared = replace(trial, devices=2)
+    assert shared.key != trial.key  # sums round differently
+    assert shared.derived_seed == trial.derived_seed
+    assert Trial.from_dict(shared.to_dict()) == shared
+
+
+def _batch_norm(rank, folder, rows):
+    """One of two processes: its half of the rows, through a norm that both share."""
+    torch.distributed.init_process_group("gloo", f"file://{folder}/meet", rank=rank, world_size=2)
+    norm = BatchNorm(3).train()
+    norm.together = True
+    mine = rows.tensor_split(2)[rank].clone().requires_grad_()
+    out = norm(mine)
+    out.square().mul(torch.arange(1.0, 4)).sum().backward()
+    for parameter in norm.parameters():
+        torch.distributed.all_reduce(parameter.grad)
+    torch.save([out.detach(), mine.grad, norm.weight.grad, norm.running_mean, norm.running_var], f"{folder}/{rank}")
+    torch.distributed.destroy_process_group()
+
+
+def test_a_batch_norm_of_two_processes_is_that_of_one(tmp_path):
+    torch.manual_seed(0)
+    rows = torch.randn(11, 3)
+    torch.multiprocessing.spawn(_batch_norm, (str(tmp_path), rows), nprocs=2)
+    halves = [torch.load(tmp_path / str(rank)) for rank in range(2)]
+    norm, whole = torch.nn.BatchNorm1d(3).train(), rows.clone().requires_grad_()
+    out = norm(whole)
+    out.square().mul(torch.arange(1.0, 4)).sum().backward()
+    torch.testing.assert_close(torch.cat([half[0] for half in halves]), out.detach())
+    torch.testing.assert_close(torch.cat([half[1] for half in halves]), whole.grad, atol=1e-5, rtol=1e-4)
+    for half in halves:
+        torch.testing.assert_close(half[2:], [norm.weight.grad, norm.running_mean, norm.running_var])
