@@ -2,13 +2,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test lint types check clean
+.PHONY: train test test-all lint types check audit clean
 
 train: .venv/installed
 	@$(BIN)/tapnet train MUTAG
 
 test: .venv/installed
 	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2
+
+# The second tier: twenty kills, every hostile input, a Ray cluster that loses a node, long fuzzing.
+test-all: .venv/installed
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --all
+
+# Known vulnerabilities of the pinned versions; needs the network.
+audit: .venv/installed
+	@$(BIN)/pip install --quiet pip-audit
+	@$(BIN)/pip-audit --skip-editable
 
 lint: .venv/installed
 	$(BIN)/ruff check .

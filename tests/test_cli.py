@@ -8,9 +8,10 @@ import sys
 import time
 
 import pytest
+import typer.main
 
 from commands import tapnet
-from tapnet.cli import main
+from tapnet.cli import app, main
 from tapnet.paper.numbers import printed
 
 
@@ -19,6 +20,17 @@ def test_help_and_version_do_not_import_torch():
     code += "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
     assert tapnet("--version").stdout.startswith("tapnet ")
+
+
+@pytest.mark.parametrize("command", ["", *typer.main.get_command(app).commands])
+def test_help_has_room_for_its_sentences_on_a_terminal_of_80_columns(command):
+    words = [command] if command else []
+    lines = tapnet(*words, "--help", env={**os.environ, "COLUMNS": "80"}).stdout.splitlines()
+    assert max(map(len, lines)) == 80
+    for row in (line.strip("│") for line in lines if line.startswith("│")):
+        assert len(row) - len(row.lstrip()) <= 45  # where the sentences go on
+    assert "<bool>" not in "".join(lines)  # a flag takes no value
+    assert "…" not in "".join(lines).replace("MODEL-…", "")  # nothing is cut off
 
 
 def test_importing_the_package_does_not_import_torch():
@@ -52,6 +64,7 @@ def test_datasets_lists_the_papers_ten():
     [
         (["datasets", "NOWHERE"], 1, "NOWHERE is not in"),
         (["datasets", "no/such/folder"], 1, "no/such/folder: no such file or folder"),
+        (["datasets", "MUTGA"], 1, "did you mean MUTAG?"),
         (["nonsense"], 2, "No such command"),
         (["datasets", "--nonsense"], 2, "No such option"),
     ],
@@ -142,6 +155,10 @@ def test_train_takes_every_setting(tmp_path):
         ("--lr inf", 2, "lr is a finite number, not inf"),
         ("--set layers", 2, "--set takes NAME=VALUE"),
         ("--set depht=3", 2, "the model tapnet has no setting 'depht'; it has activation, "),
+        ("--set dropuot=0.2", 2, "did you mean dropout?"),
+        ("--set batch-sise=8", 2, "did you mean batch_size?"),
+        ("--set epochs=3", 2, "--set epochs: that is an option of its own, --epochs"),
+        ("--pool topkk", 2, "not 'topkk'; did you mean topk?"),
         ("--out /proc/nowhere", 1, "cannot be written"),
         ("--out README.md", 1, "README.md"),
         ("--data-dir no-such-folder", 2, "no-such-folder is not a folder"),

@@ -192,3 +192,13 @@ def test_the_source_stands_under_the_formulas(site):
     page = re.sub(r"<[^>]+>", "", (site / "layer.html").read_text())
     for line in ("def votes_of(", "def mean_over_edges(", "def best_nodes(", "def link_loss(", "def coarsen("):
         assert line in page
+
+
+def test_every_dependency_has_a_licence_that_a_user_can_live_with():
+    spec = importlib.util.spec_from_file_location("licences_hook", DOCS / "hooks/licences.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    assert hook.MARK in (DOCS / "reference/licences.md").read_text()
+    found = hook.licences()
+    assert {"torch", "torch-geometric", "ray", "numpy"} <= {name.lower().replace("_", "-") for name in found}
+    assert [name for name, families in found.items() if not families] == []

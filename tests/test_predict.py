@@ -7,6 +7,8 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 
 import networkx as nx
 import pytest
@@ -16,12 +18,13 @@ from commands import tapnet
 from graphs import write_graph
 from tapnet import load_dataset
 from tapnet.cli import main
+from tapnet.data.dataset import GraphDataset
 from tapnet.data.write import write_text, write_tu
 from tapnet.models.base import DataShape
 from tapnet.models.registry import MODELS
 from tapnet.training.final import FILE, train_final
 from tapnet.training.loop import describe_model
-from tapnet.training.saved import SavedModel
+from tapnet.training.saved import SavedModel, Unseen
 from tapnet.training.store import Store
 from tapnet.training.summary import Summary
 from tapnet.training.trial import TrainingSettings, Trial, TrialResult
@@ -151,6 +154,14 @@ def test_graphs_without_classes_cannot_be_trained_on(new, monkeypatch, capsys):
     assert (code, out) == (1, "")
     assert "labels.csv" in line
     assert "graph,class" in line
+    code, _, (line,) = here(monkeypatch, capsys, "train", new / "new 1.json")
+    assert (code, line.partition(": ")[2]) == (
+        1,
+        f"{new / 'new 1.json'}: one graph; to train, give the folder of all graphs and their labels.csv",
+    )
+    (new / "labels.csv").write_text("graph,class\n" + "".join(f"new {i},a ring\n" for i in range(6)))
+    code, _, (line,) = here(monkeypatch, capsys, "train", new)
+    assert (code, line) == (1, "tapnet: new: every graph is of class a ring; there is nothing to tell apart")
 
 
 # ---- predictions ----
@@ -259,12 +270,40 @@ def test_unknown_categories_are_one_line_for_the_whole_run(trained, new, monkeyp
         write(graph, new / f"{colour}.json")
     code, out, (warning, last) = here(monkeypatch, capsys, "predict", run, new, new / "pink.json", "MUTAG")
     assert code == 0
-    unknown = "0, 1, 2, 3, 4 and 4 more"
-    assert warning == f"tapnet: labels that the model was not trained on count as none: {unknown}"
+    named = f"{new}/pink.json: 'pink'; {new}/violet.json: 'violet'; {new}/pink.json: 'pink'; …"
+    assert warning == (
+        f"tapnet: 191 graphs have node categories that the model was not trained on ({named}): they count as none"
+    )
     assert last.startswith("tapnet: 197 graphs predicted; ")
     rows = {row["graph"]: row for row in rows_of(out)}
     assert rows[f"{new}/pink.json"]["class"] in FAMILIES
     assert {f"MUTAG/{i}" for i in range(188)} < set(rows)
+
+
+def test_what_is_kept_of_unknown_categories_does_not_grow(trained):
+    families, run, _ = trained
+    saved, data = SavedModel.load(run / FILE), load_dataset(families)
+    strange = replace(data, categories=tuple(f"strange {i}" for i in range(len(data.categories))))
+    unseen = Unseen(saved.features)
+    for _ in range(5):
+        saved.reading(strange, [f"graph {i}" for i in range(len(strange))], unseen)
+    assert unseen.graphs == 5 * len(data)
+    assert len(unseen.first) == 3
+    assert "(graph 0: 'strange 0', " in str(unseen)
+
+
+def test_new_degrees_are_noted_only_where_a_graph_has_no_other(trained):
+    graphs = [nx.star_graph(n) for n in (3, 4, 5)]
+    data = GraphDataset.from_networkx(graphs, [0, 1, 0], features="degrees")
+    saved = SavedModel.load(trained[1] / FILE)
+    saved = replace(saved, about={**saved.about, "features": "degrees", "categories": list(data.categories)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = saved.reading(GraphDataset.from_networkx([nx.star_graph(9)], [0], features="degrees"))
+    assert read.x.sum(dim=1).tolist() == [0] + [1] * 9  # the hub's degree counts as none
+    both = GraphDataset.from_networkx([graphs[0], nx.complete_graph(7)], [0, 1], features="degrees")
+    with pytest.warns(UserWarning, match=r"1 graph has only degrees .*\(graph 1: 6\)"):
+        saved.reading(both)
 
 
 def test_groups_do_not_change_an_answer(trained, new, monkeypatch, capsys):
@@ -284,6 +323,7 @@ def test_groups_do_not_change_an_answer(trained, new, monkeypatch, capsys):
         (["no-model", "MUTAG"], 1, "no-model: no such file"),
         (["{families}/labels.csv", "MUTAG"], 1, "labels.csv: not a model of tapnet"),
         (["{families}", "MUTAG"], 1, "families: this folder has no final model"),
+        (["{families}", "{run}"], 2, "is a model: one comes first, and graphs after it"),
         (["{run}", "MUTAG", "--format", "xml"], 2, "--format is one of csv, jsonl, not 'xml'"),
         (["{run}", "MUTAG", "--out", "{run}"], 2, "--out is a file"),
         (["{run}", "MUTAG", "--out", "/proc/nowhere/x.csv"], 1, "x.csv: cannot be written"),

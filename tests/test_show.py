@@ -1,8 +1,10 @@
 """`tapnet show` and what it draws from: explanations, fixed places, stored models."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from hypothesis import given
 from safetensors.torch import save_file
 
 from commands import tapnet_ends as tapnet
-from graphs import datasets
+from graphs import datasets, write_graph
 from tapnet import TAPNet, load_dataset
 from tapnet.errors import DataError, SettingError
 from tapnet.models.explain import explain
@@ -122,7 +124,9 @@ def test_a_file_that_is_no_model_is_one_sentence(model, tmp_path, damage):
 
 def test_a_molecule_is_drawn_with_its_elements(model, tmp_path):
     done = tapnet("show", model, 0, "--out", "molecule.svg", folder=tmp_path)
-    assert "graph 0: " in done.stdout
+    assert re.fullmatch(
+        r"MUTAG, graph 0: .*mutagenic \(\d+ %\); true class: mutagenic\nWritten: molecule.svg\n", done.stdout
+    )
     drawn = ET.parse(tmp_path / "molecule.svg").iter("{http://www.w3.org/2000/svg}text")
     words = {"".join(e.itertext()) for e in drawn}
     assert {"C", "N", "O", "dropped", "17 nodes, 19 edges"} <= words
@@ -146,7 +150,8 @@ def test_a_run_is_drawn_as_curves_and_confusion(run):
         (["MODEL", "188"], "has graphs 0 to 187", 1),
         (["MODEL", "0", "--out", "x.gif"], "--out is a .png, .svg, .pdf file", 2),
         (["nothing", "0"], "no such file", 1),
-        ([".", "0"], "is a run's folder", 2),
+        ([".", "0"], "this folder has no final model", 1),
+        (["MODEL", "nowhere.json"], "nowhere.json: no such file, and MUTAG has no graph of that name", 1),
         (["."], "no run of `tapnet train`", 1),
     ],
 )
@@ -154,3 +159,54 @@ def test_mistakes_are_one_line(model, tmp_path, words, message, code):
     done = tapnet("show", *(model if w == "MODEL" else w for w in words), folder=tmp_path, code=code)
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+# ---- graphs of one's own ----
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A run with a final model on a folder of rings and stars, of which labels.csv leaves one out."""
+    folder = tmp_path_factory.mktemp("own")
+    rows = ["graph,class"]
+    for i in range(12):
+        graph = nx.cycle_graph(5 + i) if i % 2 else nx.star_graph(5 + i)
+        nx.set_node_attributes(graph, {node: "ab"[node % 2] for node in graph}, "label")
+        write_graph(graph, folder / "shapes" / f"shape{i}.json", edges="edges")
+        rows.append(f"shape{i},{'ring' if i % 2 else 'star'}")
+    (folder / "shapes/labels.csv").write_text("\n".join(rows[:-1]))
+    words = ("--epochs", 1, "--folds", 3, "--jobs", 1, "--out", "run", "--final")
+    tapnet("train", "shapes", *words, "--set", "hidden_channels=8", folder=folder)
+    return folder
+
+
+def test_a_graph_of_one_s_own_is_shown_with_its_file_and_its_class(own):
+    by_number, by_name, by_ending = (
+        tapnet("show", "run", g, folder=own).stdout for g in (10, "shape10", "shape10.json")
+    )
+    assert by_number == by_name == by_ending
+    assert re.fullmatch(
+        r"shapes, graph 10, shape10.json: (ring|star) \(\d+ %\); true class: star\nWritten: shapes-10.png\n", by_number
+    )
+    assert (own / "shapes-10.png").stat().st_size > 5000
+    by_file = tapnet("show", "run", "shapes/shape1.json", folder=own).stdout
+    assert re.match(r"shape1: (ring|star) \(\d+ %\); true class: ring\n", by_file)
+    not_listed = tapnet("show", "run", "shapes/shape11.json", folder=own).stdout
+    assert re.match(r"shape11: (ring|star) \(\d+ %\)\n", not_listed)
+
+
+def test_a_folder_of_graphs_is_not_one_graph(own):
+    done = tapnet("show", "run", "shapes", folder=own, code=2)
+    assert "shapes has 11 graphs; which one? Its number goes with --dataset shapes" in done.stderr
+
+
+def test_nodes_of_an_unknown_category_are_drawn_beside_the_others(own):
+    graph = nx.path_graph(6)
+    nx.set_node_attributes(graph, {node: "abc"[node % 3] for node in graph}, "label")
+    write_graph(graph, own / "strange.json", edges="edges")
+    done = tapnet("show", "run", "strange.json", "--out", "strange.svg", folder=own)
+    assert done.stderr == (
+        "tapnet: 1 graph has node categories that the model was not trained on (strange: 'c'): they count as none\n"
+    )
+    drawn = ET.parse(own / "strange.svg").iter("{http://www.w3.org/2000/svg}text")
+    assert {"a", "b", "unknown"} <= {word for e in drawn for word in "".join(e.itertext()).split(": ")}

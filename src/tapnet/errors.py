@@ -1,5 +1,8 @@
 """What can go wrong for a user: each error is one sentence that says what, where and what would be right."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class TapnetError(Exception):
     """Base of every error that is the user's to mend; the command line prints it as one line."""
@@ -23,3 +26,10 @@ class DatasetNotFoundError(TapnetError, LookupError):
 
 class DownloadError(TapnetError, OSError):
     """A download that did not arrive, or did not arrive whole."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence on a word that is not known: the one that is nearest to it, if any is near."""
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), names, 1)
+    return f"; did you mean {names[near[0]]}?" if near else ""

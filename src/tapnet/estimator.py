@@ -22,6 +22,7 @@ from torch import Tensor
 
 from tapnet.data.batch import Norm
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.graph_files import require_classes
 from tapnet.errors import DataError, SettingError
 from tapnet.models.base import DataShape
 from tapnet.models.explain import Layer
@@ -32,6 +33,7 @@ from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate
 from tapnet.progress import counting
+from tapnet.training.final import model_file
 from tapnet.training.loop import describe_model, make_optimizer, train_epoch
 from tapnet.training.saved import GRAPHS_AT_ONCE, SavedModel
 from tapnet.training.trial import TrainingSettings, Trial
@@ -342,7 +344,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         """The graphs as the network reads them."""
         check_is_fitted(self)
         graphs = _checked(X)
-        return self.model_.reading(self._dataset(graphs, np.zeros(len(graphs), np.int64), self.model_))
+        dataset = self._dataset(graphs, np.zeros(len(graphs), np.int64), self.model_)
+        return self.model_.reading(dataset, [f"graph {i}" for i in range(len(dataset))])
 
     @property
     def _network(self) -> TAPNet:
@@ -379,8 +382,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
 
     @classmethod
     def load(cls, path: str | Path) -> TAPClassifier:
-        """From a file that ``save`` or training by command wrote; safe with a stranger's."""
-        saved = SavedModel.load(path)
+        """From a file that ``save`` or training by command wrote, or a run's folder; safe with a stranger's."""
+        saved = SavedModel.load(model_file(Path(path)))
         if not isinstance(saved.network, TAPNet):
             raise DataError(f"{path}: holds the model {saved.about['trial']['model']}, which is not TAPNet")
         try:
@@ -526,6 +529,7 @@ def _targets(graphs: Any, y: ArrayLike | None) -> Any:
         return y
     kind = _kind(graphs)
     if kind == "GraphDataset":
+        require_classes(graphs)
         return np.asarray([graphs.classes[i] for i in graphs.y.tolist()])
     where = 'graph.graph["y"]' if kind == "NetworkX" else "data.y, one number"
     own = [g.graph.get("y") if kind == "NetworkX" else g.y for g in graphs]
@@ -553,7 +557,9 @@ def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> None:
     if lacking is not None and (some or needed):
         node = list(graphs[lacking])[having[lacking].index(False)]
         others = "others have" if some else "no node has"
-        raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}")
+        own = ", ".join(map(repr, graphs[lacking].nodes[node]))
+        has = f"; it has {own}" if own else ""
+        raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}{has}")
 
 
 def _explained(layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:

@@ -30,7 +30,7 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
         return f"fold {trial.fold}" if one_system else in_words(trial)
 
     if not sys.stderr.isatty():
-        yield lambda event: _report_finished(event, label(event.trial))
+        yield lambda event: _report_finished(event, _placed(label(event.trial), event))
         return
     total = sum(t.training.epochs for t in trials)
     columns = (
@@ -50,8 +50,9 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
             nonlocal finished
             key, epochs = event.trial.key, event.trial.training.epochs
             if key not in bars:
-                bars[key] = progress.add_task(escape(label(event.trial)), total=epochs, note="")
+                bars[key] = progress.add_task("", total=epochs, note="")
             epochs_done[key] = event.epoch
+            progress.update(bars[key], description=escape(_placed(label(event.trial), event)))
             progress.update(bars[key], completed=event.epoch, note=f"{event.accuracy:5.1f} %")
             if event.epoch == epochs:
                 finished += 1
@@ -60,6 +61,10 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
             progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
 
         yield show
+
+
+def _placed(label: str, event: Event) -> str:
+    return f"{label} on {event.where}" if event.where else label
 
 
 def _report_finished(event: Event, label: str) -> None:

@@ -124,6 +124,9 @@ def test_quick_writes_tables_and_a_picture_and_says_what_is_not_here(quick):
     text = (folder / "results/quick/table2.md").read_text()
     assert "| TAPNet | 93.8 ± 6.0 |" in text
     assert "2 of 3 × 2" in text
+    assert "MUTAG: 24 of 188 graphs, 17.9 nodes" in text
+    assert "MUTAG: 24 of 188 graphs" in done.stdout
+    assert "PTC: 344 graphs" in text
     assert "PTC is not here" in text
     assert "PTC is not here" in done.stdout
     assert (folder / "results/quick/table2.png").stat().st_size > 5000
@@ -190,9 +193,14 @@ def test_the_coarsening_of_ptc(real_data, tmp_path):
     ("words", "message"),
     [
         (["table7"], "a target is one of table1"),
+        (["tabel2"], "did you mean table2?"),
+        (["table1", "--datasets", "IMDB-BINRY"], "did you mean IMDB-BINARY?"),
+        (["table1", "--systems", "TAPNet,EigenPol"], "table1 has no 'eigenpol'; it has WL, PSCN"),
+        (["table2", "--systems", "SAGPol"], "did you mean SAGPool?"),
+        (["all", "--systems", "Net_topk"], "did you mean Net_top-k?"),
         (["table1", "--budget", "huge"], "--budget is one of quick"),
         (["table1", "--datasets", "NOPE"], "no data set 'NOPE'"),
-        (["table1", "--systems", "NOPE"], "table1 has WL, PSCN"),
+        (["table1", "--systems", "NOPE"], "table1 has no 'nope'; it has WL, PSCN"),
         (["table1", "--protocol", "best"], "protocol is one of paper, fair"),
         (["table1", "--folds", "11", "--budget", "paper"], "--folds is at most 10"),
     ],

@@ -1,6 +1,6 @@
 """The command `tapnet`: one file a command."""
 
-from tapnet.cli.app import app, main
+from tapnet.cli.app import Command, app, main
 from tapnet.cli.bench import bench
 from tapnet.cli.datasets import datasets
 from tapnet.cli.explore import explore
@@ -13,4 +13,4 @@ from tapnet.cli.train import train
 __all__ = ["app", "main"]
 
 for _command in (datasets, train, predict, show, explore, models, reproduce, bench):
-    app.command()(_command)
+    app.command(cls=Command)(_command)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 import signal
 import sys
 import warnings
@@ -12,19 +14,48 @@ from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import Abort, TyperException
 
 from tapnet import __version__
 from tapnet.errors import SettingError, TapnetError
 
+
+class _Tidy:
+    """Help whose lines break where the terminal ends, and in which a flag takes no value."""
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        paragraphs = inspect.cleandoc(self.help or "").split("\n\n")
+        self.help: str | None = "\n\n".join(" ".join(p.split()) for p in paragraphs)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""  # else <bool> stands beside it
+        return params
+
+
+class Command(_Tidy, TyperCommand):
+    """One command."""
+
+
+class Program(_Tidy, TyperGroup):
+    """All of them."""
+
+
 app = typer.Typer(
     name="tapnet",
+    cls=Program,
     help="Topology-aware graph pooling: train, compare and look at graph pooling networks.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+MODEL, VOTING, PROTOCOL, TRAINING, MACHINE = "Model", "Voting", "Protocol", "Training", "Machine"  # parts of a help
 
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
 
@@ -89,6 +120,41 @@ def check_counts(**counts: int | None) -> None:
     for name, count in counts.items():
         if count is not None and count < 1:
             raise SettingError(f"--{name.replace('_', '-')} is at least 1, not {count}")
+
+
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="local|ADDRESS",
+        help="Run trials on a Ray cluster: one started here, or that at an address.",
+        rich_help_panel=MACHINE,
+    ),
+]
+CpusPerTrial = Annotated[
+    float | None, typer.Option(help="With --ray.", show_default="its threads", rich_help_panel=MACHINE)
+]
+GpusPerTrial = Annotated[
+    float | None, typer.Option(help="With --ray.", show_default="1 on cuda, else 0", rich_help_panel=MACHINE)
+]
+
+
+def find_cluster(
+    address: str | None, cpus: float | None, gpus: float | None, jobs: int | None, threads: int, device: str
+) -> tuple[Any, Any]:
+    """The cluster, if there is to be one, and the device that trials use there or here."""
+    if address is None:
+        for name, value in (("cpus", cpus), ("gpus", gpus)):
+            if value is not None:
+                raise SettingError(f"--{name}-per-trial says what a trial takes of a cluster: it goes with --ray")
+        return None, find_device(device)
+    from tapnet.training.cluster import Cluster, require_ray
+
+    require_ray()
+    found = "cuda" if gpus and device == "auto" else find_device(device)
+    cpus = threads if cpus is None else cpus
+    gpus = float(found == "cuda") if gpus is None else gpus
+    return Cluster(address, cpus, gpus, local_cpus=jobs and math.ceil(jobs * max(cpus, 1))), found
 
 
 def find_device(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tapnet.cli.app import DataDir, notes
-from tapnet.errors import DatasetNotFoundError, TapnetError
+from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
 
 if TYPE_CHECKING:
     from tapnet.explorer.views import Explorer
@@ -21,13 +21,15 @@ def explore(
     ] = None,
     data_dir: DataDir = None,
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen at; 0: any free one.", min=0, max=65535)] = 8765,
-    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    port: Annotated[int, typer.Option(help="The port to listen at; 0: any free one.")] = 8765,
+    browser: Annotated[bool, typer.Option(help="Open the page there.", rich_help_panel="Browser")] = True,
 ) -> None:
     """Look at graphs and what a trained network keeps of them, on a page of your own machine.
 
     Choose a graph of the data set or drop a file of your own; move the sliders and see the selection change.
     """
+    if not 0 <= port <= 65535:
+        raise SettingError(f"--port is a number from 0 to 65535, not {port}")
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401

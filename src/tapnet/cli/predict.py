@@ -9,7 +9,6 @@ import json
 import math
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
     from tapnet.data.graph_files import FileGraph
     from tapnet.data.layout import Place
-    from tapnet.training.saved import SavedModel
+    from tapnet.training.saved import SavedModel, Unseen
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
 DIGITS = 6
@@ -51,15 +50,19 @@ def predict(
         raise SettingError(f"--format is one of {', '.join(FORMATS)}, not {form!r}")
     if out is not None and out.is_dir():
         raise SettingError(f"--out is a file, and {out} is a folder")
-    from tapnet.training.final import model_file
+    from tapnet.data.layout import exists
+    from tapnet.training.final import FILE, model_file
     from tapnet.training.saved import SavedModel
 
+    for name in inputs:
+        if name.endswith(".safetensors") or exists(Path(name) / FILE):
+            raise SettingError(f"{name} is a model: one comes first, and graphs after it")
     bar = out is not None or not sys.stdout.isatty()  # a bar and the result do not share a terminal
     run = _Prediction(SavedModel.load(model_file(model)), bar)
     if len(set(run.classes)) != len(run.saved.classes):
         raise DataError(f"{model}: {len(run.saved.classes)} classes with {len(set(run.classes))} names")
     header, line = FORMATS[form]
-    with _writing(out) as write:
+    with contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         write(header(run.classes))
         for name in inputs:
             try:
@@ -67,6 +70,8 @@ def predict(
                     write("".join(line(row, run.classes) for row in rows))
             except TapnetError as error:
                 run.report(str(error))
+        if not run.done:
+            raise _NothingToWriteError
     for words in run.summary():
         typer.echo(f"tapnet: {words}", err=True)
     if run.failed:
@@ -92,7 +97,12 @@ class _Prediction:
     show_bar: bool
     done: int = 0
     failed: int = 0
-    unknown: set[str] = field(default_factory=set)  # categories
+    unseen: Unseen = field(init=False)
+
+    def __post_init__(self) -> None:
+        from tapnet.training.saved import Unseen
+
+        self.unseen = Unseen(self.saved.features)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -158,19 +168,13 @@ class _Prediction:
             return [row for one in group for row in self._rows_of_files([one])]
 
     def _rows(self, dataset: GraphDataset, names: Sequence[str]) -> list[Row]:
-        dataset = dataset if dataset.features == self.saved.features else dataset.with_features(self.saved.features)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of categories that are unknown: the summary names them all
-            read = self.saved.reading(dataset)
+        read = self.saved.reading(dataset, names, self.unseen)
         rows = []
         for name, found in zip(names, self.saved.probabilities(read).tolist(), strict=True):
             if all(map(math.isfinite, found)):
                 rows.append(Row(name, self.classes[found.index(max(found))], [round(p, DIGITS) for p in found]))
             else:
                 self.report(f"{name}: the model's answer is not a number")
-        if dataset.categories is not None and read.x.dim() > 1:
-            unknown = dataset.x[~read.x.any(dim=1)].unique().tolist()  # their rows are zeros
-            self.unknown.update(str(dataset.categories[i]) for i in unknown)
         self.done += len(rows)
         return rows
 
@@ -186,25 +190,29 @@ class _Prediction:
 
     def summary(self) -> Iterator[str]:
         """A warning, if there is reason for one, and what was done by which model."""
-        if self.unknown:
-            from tapnet.training.saved import some
-
-            unknown = some(sorted(self.unknown))
-            yield f"{self.saved.features} that the model was not trained on count as none: {unknown}"
+        if self.unseen.graphs:
+            yield str(self.unseen)
         failed = f", {self.failed} could not be read" if self.failed else ""
         graphs = "graph" if self.done == 1 else "graphs"
-        yield f"{self.done} {graphs} predicted{failed}{self._expectation()}"
+        yield f"{self.done} {graphs} predicted{failed}{self._expectation() if self.done else ''}"
 
     def _expectation(self) -> str:
         """The accuracy that the model's file claims, with its protocol."""
+        from tapnet.data.layout import printable
+
         try:
             of = self.saved.about["cross_validation"]
-            return f"; the model's accuracy by cross-validation: {of['mean']:.1f} ± {of['std']:.1f} % ({of['rules']})"
-        except (KeyError, TypeError, ValueError):  # of one fold, or from a stranger
+            rules = printable(of["rules"])[:200]
+            return f"; the model's accuracy by cross-validation: {of['mean']:.1f} ± {of['std']:.1f} % ({rules})"
+        except (KeyError, TypeError, ValueError, OverflowError):  # of one fold, or from a stranger
             return ""
 
 
 # ---- writing ----
+
+
+class _NothingToWriteError(Exception):
+    """A file without a graph is not written."""
 
 
 @contextlib.contextmanager

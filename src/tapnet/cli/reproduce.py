@@ -9,13 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tapnet.cli.app import INTERRUPTED, AsJson, DataDir, check_counts, find_device, interrupts, stop
-from tapnet.errors import DatasetNotFoundError, SettingError
+from tapnet.cli.app import (
+    INTERRUPTED,
+    MACHINE,
+    AsJson,
+    CpusPerTrial,
+    DataDir,
+    GpusPerTrial,
+    RayAddress,
+    check_counts,
+    find_cluster,
+    find_device,
+    interrupts,
+    stop,
+)
+from tapnet.errors import DatasetNotFoundError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from tapnet.paper.budgets import Effort
     from tapnet.paper.reproduce import Work
     from tapnet.paper.targets import Target
+    from tapnet.training.cluster import Cluster
     from tapnet.training.protocol import Protocol
     from tapnet.training.store import Store
 
@@ -43,8 +57,13 @@ def reproduce(
     epochs: Annotated[int | None, typer.Option(help="Epochs a fold.", show_default="the budget's")] = None,
     stored: Annotated[bool, typer.Option("--stored", help="Train nothing: tables of what is stored.")] = False,
     missing: Annotated[bool, typer.Option("--missing", help="Train nothing: list what is not stored yet.")] = False,
-    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="the cores")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    jobs: Annotated[
+        int | None, typer.Option(help="Trials at a time.", show_default="the cores", rich_help_panel=MACHINE)
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=MACHINE)] = "auto",
+    ray: RayAddress = None,
+    cpus_per_trial: CpusPerTrial = None,
+    gpus_per_trial: GpusPerTrial = None,
     data_dir: DataDir = None,
     out: Annotated[
         Path | None,
@@ -69,21 +88,22 @@ def reproduce(
     names, chosen = find_targets(target), find_budget(budget)
     protocols = _protocols(protocol)
     targets = [_narrowed(TARGETS[name], datasets, systems, several=len(names) > 1) for name in names if name in TARGETS]
+    cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, 1, device)
     jobs = jobs or available_cores()
-    if jobs > 1 and targets and not (stored or missing):
+    if jobs > 1 and targets and cluster is None and not (stored or missing):
         get_ready()
     from tapnet.paper.reproduce import plan_of
     from tapnet.training.store import Store
 
     folder = out or Path("results/quick" if budget == "quick" else "results")
     efforts = {name: _effort(chosen.on(name), folds, epochs) for target in targets for name in target.datasets}
-    plan = plan_of(targets, efforts, protocols, data_dir, find_device(device))
+    plan = plan_of(targets, efforts, protocols, data_dir, found_device)
     store = Store(folder, every_model=False)
     if missing:
         _list_missing(plan, store, as_json)
         return
     if not stored:
-        _train(plan, store, jobs)
+        _train(plan, store, jobs, cluster)
     lines, files, notes = _tables(targets, protocols, plan, store, report, as_json)
     for name in (name for name in names if name in FIGURES):
         drawn, words = _figure(name, store, data_dir, _effort(chosen.on("PTC"), folds, epochs), device, stored)
@@ -110,14 +130,16 @@ def _protocols(word: str) -> list[Protocol]:
 
 def _narrowed(target: Target, datasets: str | None, systems: str | None, several: bool) -> Target:
     """The target on some of its data sets and with some of its rows."""
-    from tapnet.data.catalog import find_entry
+    from tapnet.data.catalog import CATALOG, find_entry
+    from tapnet.paper.targets import TARGETS
 
     if datasets is not None:
         wanted = []
         for word in datasets.split(","):
             entry = find_entry(word.strip())
             if entry is None:
-                raise SettingError(f"--datasets: the paper has no data set {word.strip()!r}")
+                has, near = ", ".join(CATALOG), did_you_mean(word.strip(), CATALOG)
+                raise SettingError(f"--datasets: the paper has no data set {word.strip()!r}; it has {has}{near}")
             wanted.append(entry.name)
         chosen = tuple(name for name in target.datasets if name in wanted)
         if not chosen and not several:
@@ -126,9 +148,12 @@ def _narrowed(target: Target, datasets: str | None, systems: str | None, several
     if systems is not None:
         words = {word.strip().lower() for word in systems.split(",")}
         labels = {row.label.lower() for row in target.rows}
+        every = [row for other in TARGETS.values() for row in other.rows] if several else target.rows
+        known = [name for row in every for name in (row.model, row.label)]
+        for word in sorted(words - {name.lower() for name in known}):
+            has, near = ", ".join(dict.fromkeys(row.label for row in every)), did_you_mean(word, known)
+            raise SettingError(f"--systems: {'all' if several else target.name} has no {word!r}; it has {has}{near}")
         rows = tuple(r for r in target.rows if r.label.lower() in words or r.model in words - labels)
-        if not rows and not several:
-            raise SettingError(f"--systems: {target.name} has {', '.join(row.label for row in target.rows)}")
         target = replace(target, rows=rows)
     return target
 
@@ -142,7 +167,7 @@ def _effort(effort: Effort, folds: int | None, epochs: int | None) -> Effort:
 # ---- trials ----
 
 
-def _train(plan: list[Work], store: Store, jobs: int) -> None:
+def _train(plan: list[Work], store: Store, jobs: int, cluster: Cluster | None) -> None:
     from tapnet.models.registry import find_model
     from tapnet.terminal import training_progress
     from tapnet.training.executors import run_trials
@@ -158,7 +183,7 @@ def _train(plan: list[Work], store: Store, jobs: int) -> None:
         for trial in {trial.model + repr(trial.settings): trial for trial in todo}.values():
             find_model(trial.model).prepare(work.dataset, trial.settings)  # the trials find it in the cache
         with training_progress(todo, 0) as on_event:
-            complete = run_trials(todo, work.reference, store, jobs=jobs, on_event=on_event)
+            complete = run_trials(todo, work.reference, store, jobs=jobs, cluster=cluster, on_event=on_event)
         if not complete:
             left = sum(store.load(trial) is None for work in plan for trial in work.trials)
             stop(f"stopped with {left} trials to do; the same command goes on from there", INTERRUPTED)
@@ -203,11 +228,12 @@ def _tables(
 
     stored = Stored(store)
     checksums = {work.name: work.dataset.checksum for work in plan if work.dataset is not None}
+    graphs = {work.name: len(work.dataset) for work in plan if work.dataset is not None}
     notes = {work.name: work.note for work in plan if work.note}
     page, files, lines = [], [], []
     for target in targets:
         cells = list(cells_of(target, target.datasets, protocols, stored, checksums))
-        sections = sections_of(target, cells, notes)
+        sections = sections_of(target, cells, notes, graphs)
         rows = [cell.to_dict(target.name) for cell in cells]
         explained = [] if target.name == "connectivity" else explanation(protocols)
         text = "\n\n".join([f"# {target.title}", *explained, markdown(sections)])

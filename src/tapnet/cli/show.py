@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import warnings
+from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tapnet.cli.app import DataDir
+from tapnet.cli.app import DataDir, notes
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 
 if TYPE_CHECKING:
@@ -19,9 +22,11 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 def show(
-    model: Annotated[Path, typer.Argument(help="A model file; or the folder of a run, for its curves.")],
+    model: Annotated[
+        Path, typer.Argument(help="A model file; or a run's folder, for its curves or a graph by its final model.")
+    ],
     graph: Annotated[
-        str | None, typer.Argument(help="A graph's number in the data set, or a file with one graph.")
+        str | None, typer.Argument(help="A graph's number or file name in the data set, or a file with one graph.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A .png, .svg or .pdf file.", show_default="NAME-GRAPH.png")] = None,
     dataset: Annotated[
@@ -35,62 +40,115 @@ def show(
     """
     if out is not None and out.suffix.lower() not in FORMATS:
         raise SettingError(f"--out is a {', '.join(FORMATS)} file, not {out.name!r}")
-    if model.is_dir():
-        if graph is not None:
-            raise SettingError(f"{model} is a run's folder; a graph is shown with one of its models: {model}/models/…")
-        _show_run(model, out, data_dir)
-    elif graph is None:
-        raise SettingError("which graph? Give its number in the data set, or a file with one graph")
-    else:
+    if graph is not None:
         _show_graph(model, graph, out, dataset, data_dir)
+    elif model.is_dir():
+        _show_run(model, out, data_dir)
+    else:
+        raise SettingError("which graph? Give its number in the data set, or a file with one graph")
 
 
 def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, data_dir: Path | None) -> None:
     import numpy as np
+    import torch
 
+    from tapnet.data.layout import printable
     from tapnet.models.explain import explain
     from tapnet.models.tapnet import TAPNet
     from tapnet.pictures import draw_explanation, save
+    from tapnet.training.final import model_file
     from tapnet.training.saved import SavedModel
 
+    file = model_file(file)
     saved = SavedModel.load(file)
     if not isinstance(saved.network, TAPNet):
         raise SettingError(f"{file} holds the model {saved.about['trial']['model']}, which keeps no nodes to show")
-    data, number = _find_graph(saved, graph, dataset, data_dir)
-    read = saved.reading(data.subset([number]))
+    with notes():
+        found = _find_graph(saved, graph, dataset, data_dir)
+        read = saved.reading(found.data.subset([found.number]), [found.name])
     batch = read.batch([0])
     explanation = explain(saved.network, batch)
+    if not np.isfinite(explanation.probabilities).all():
+        raise DataError(f"{found.name}: the model's answer is not a number")
     best = int(explanation.probabilities.argmax())
-    name = f"{data.name}, graph {number}" if len(data) > 1 else data.name
-    title = f"{name}: {saved.class_names[best]} ({100 * explanation.probabilities[best]:.0f} %)"
-    unlabelled = read.categories is None or read.x.dim() > 1
+    answer = f"{saved.class_names[best]} ({100 * explanation.probabilities[best]:.0f} %)"
+    category, names = read.x, (*saved.category_names, "unknown")
+    if read.categories is None:
+        category, names = torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
+    elif read.x.dim() > 1:  # a row of zeros is of no category that the model knows
+        category = torch.where(read.x.any(dim=1), read.x.argmax(dim=1), len(read.categories))
     figure = draw_explanation(
         batch.edges_once.numpy(),
         explanation,
-        np.zeros(read.num_nodes, dtype=np.int64) if unlabelled else read.x.numpy(),
-        ("node",) if unlabelled else saved.category_names,
-        title,
+        category.numpy(),
+        names,
+        f"{found.name}: {answer}",
     )
-    target = out or Path(f"{data.name}-{number}.png")
+    target = out or Path(f"{found.data.name}-{found.number}.png")
     save(figure, target.with_suffix(""), (target.suffix.lower()[1:],))
-    typer.echo(f"{title}\nWritten: {target}")
+    file_name = f", {found.file}" if found.file else ""
+    truth = f"; true class: {printable(found.truth)}" if found.truth is not None else ""
+    typer.echo(f"{found.name}{file_name}: {answer}{truth}")
+    typer.echo(f"Written: {target}")
 
 
-def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Path | None) -> tuple[GraphDataset, int]:
-    """The data set that a graph is in, and its number there."""
+class _Found(NamedTuple):
+    """A graph, and what is known of it."""
+
+    data: GraphDataset
+    number: int
+    name: str
+    file: str | None  # its name, in a folder of graphs
+    truth: str | None  # its class
+
+
+def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Path | None) -> _Found:
+    """By its file, or by its number or its file's name in a data set."""
+    from tapnet.data.graph_files import class_of
+    from tapnet.data.layout import check_name, exists
     from tapnet.data.load import load_dataset
 
-    if not graph.lstrip("-").isdigit():
-        return load_dataset(Path(graph), data_dir, features=saved.features, download=False), 0
+    check_name(graph)
+    is_number = re.fullmatch("-?[0-9]{1,18}", graph) is not None
+    if not is_number and exists(Path(graph)):
+        data = load_dataset(Path(graph), data_dir, features=saved.features, download=False)
+        if len(data) > 1:
+            raise SettingError(f"{graph} has {len(data)} graphs; which one? Its number goes with --dataset {graph}")
+        return _Found(data, 0, data.name, None, _class_name(saved, class_of(Path(graph))))
     try:
         data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
     except DatasetNotFoundError as error:
         if dataset is not None:
             raise
+        if not is_number:
+            raise DataError(f"{graph}: no such file") from None
         raise DatasetNotFoundError(f"graph {graph} of which data set? Name it with --dataset ({error})") from None
-    if not 0 <= int(graph) < len(data):
+    files = _files(data)
+    if is_number and not 0 <= int(graph) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {graph}")
-    return data, int(graph)
+    numbers = [int(graph)] if is_number else [i for i, file in enumerate(files) if graph in (file, Path(file).stem)]
+    if len(numbers) != 1:
+        raise DataError(f"{graph}: no such file, and {data.name} has no graph of that name")
+    (number,) = numbers
+    own = data.class_names[int(data.y[number])] if data.class_names else None
+    truth = _class_name(saved, data.classes[int(data.y[number])], own)
+    return _Found(data, number, f"{data.name}, graph {number}", files[number] if files else None, truth)
+
+
+def _files(data: GraphDataset) -> list[str]:
+    """Of a folder of graphs, in the order of their numbers; none for another data set."""
+    from tapnet.data.graph_files import graph_names
+
+    try:
+        return graph_names(data.source)
+    except DataError:
+        return []
+
+
+def _class_name(saved: SavedModel, value: Hashable | None, own: str | None = None) -> str | None:
+    """What the model calls a class, or else the data set; None for one that is not known."""
+    known = dict(zip(map(str, saved.classes), saved.class_names, strict=True))
+    return None if value is None else known.get(str(value), own or str(value))
 
 
 def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
@@ -118,12 +176,16 @@ def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
+    from tapnet.data.layout import is_special
+
     try:
+        if is_special(folder / "run.json"):
+            raise OSError("not a file")
         run: dict[str, Any] = json.loads((folder / "run.json").read_text())
-        return run | {"trials": list(run["trials"])}
+        return run | {"trials": list(map(str, run["trials"]))}
     except FileNotFoundError:
         raise DataError(f"{folder}: no run of `tapnet train` (it has no run.json)") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{folder / 'run.json'}: cannot be read ({error})") from None
 
 
@@ -143,13 +205,15 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
         data = load_dataset(first.dataset, data_dir, features=models[0].features, download=False)
         if data.checksum != first.data:
             data = load_dataset(Path(run["data"]["source"]), features=models[0].features, download=False)
-    except TapnetError:
+    except (TapnetError, KeyError, TypeError):
         return None, ()
     if data.checksum != first.data:
         return None, ()
     counts = np.zeros((data.num_classes, data.num_classes), dtype=np.int64)
     for result, saved in zip(summary.results, models, strict=True):
         test = split(data.y, result.trial.protocol, result.trial.folds, result.trial.fold).test
-        read = saved.reading(data.subset(test))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a fold may have categories that the others lack
+            read = saved.reading(data.subset(test))
         np.add.at(counts, (data.y[test].numpy(), saved.probabilities(read).argmax(dim=1).numpy()), 1)
     return counts, models[0].class_names

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tapnet.cli.app import INTERRUPTED, AsJson, DataDir, check_counts, find_device, interrupts, notes, stop
+from tapnet.cli.app import (
+    INTERRUPTED,
+    MACHINE,
+    MODEL,
+    PROTOCOL,
+    TRAINING,
+    VOTING,
+    AsJson,
+    CpusPerTrial,
+    DataDir,
+    GpusPerTrial,
+    RayAddress,
+    check_counts,
+    find_cluster,
+    interrupts,
+    notes,
+    stop,
+)
 from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
@@ -23,54 +40,115 @@ def train(
     dataset: Annotated[
         str, typer.Argument(help="A data set's name; or a path: TU folder, archive, text, or folder of graphs.")
     ] = "MUTAG",
-    model: Annotated[str, typer.Option(help="The system; `tapnet models` lists them.")] = "tapnet",
+    model: Annotated[
+        str, typer.Option(help="The system; `tapnet models` lists them.", rich_help_panel=MODEL)
+    ] = "tapnet",
     pool: Annotated[
         str | None,
         typer.Option(
-            help="Pooling layer of tapnet: tap, topk, sort, diff, sag, eigen, haar or none.", show_default="tap"
+            help="Pooling layer of tapnet: tap, topk, sort, diff, sag, eigen, haar or none.",
+            show_default="tap",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     connectivity: Annotated[
-        float | None, typer.Option(help="λ, the weight of the degree in the score.", show_default="0.1")
+        float | None,
+        typer.Option(help="λ, the weight of the degree in the score.", show_default="0.1", rich_help_panel=MODEL),
     ] = None,
     similarity: Annotated[
-        str | None, typer.Option(help="bilinear, dot, gaussian or concat.", show_default="bilinear")
+        str | None,
+        typer.Option(help="bilinear, dot, gaussian or concat.", show_default="bilinear", rich_help_panel=MODEL),
     ] = None,
     gate: Annotated[
-        str | None, typer.Option(help="straight-through, none, sigmoid or tanh.", show_default="straight-through")
+        str | None,
+        typer.Option(
+            help="straight-through, none, sigmoid or tanh.", show_default="straight-through", rich_help_panel=MODEL
+        ),
     ] = None,
     norm: Annotated[
-        str | None, typer.Option(help="Of the GCN: neighbour, symmetric, mean or sum.", show_default="neighbour")
+        str | None,
+        typer.Option(
+            help="Of the GCN: neighbour, symmetric, mean or sum.", show_default="neighbour", rich_help_panel=MODEL
+        ),
     ] = None,
-    local_voting: Annotated[bool | None, typer.Option("--local-voting/--no-local-voting", help="Eq. 1.")] = None,
-    global_voting: Annotated[bool | None, typer.Option("--global-voting/--no-global-voting", help="Eq. 2.")] = None,
+    local_voting: Annotated[
+        bool | None,
+        typer.Option(
+            "--local-voting/--no-local-voting",
+            help="The neighbours' vote (Eq. 1).",
+            show_default="on",
+            rich_help_panel=VOTING,
+        ),
+    ] = None,
+    global_voting: Annotated[
+        bool | None,
+        typer.Option(
+            "--global-voting/--no-global-voting",
+            help="The whole graph's vote (Eq. 2).",
+            show_default="on",
+            rich_help_panel=VOTING,
+        ),
+    ] = None,
     aux: Annotated[
-        float | None, typer.Option(help="Weight of the link prediction objective; 0 is off.", show_default="0")
+        float | None,
+        typer.Option(
+            help="Weight of the link prediction objective; 0 is off.", show_default="0", rich_help_panel=MODEL
+        ),
     ] = None,
     dropout: Annotated[
-        float | None, typer.Option(help="On the inputs of GCN and pooling layers.", show_default="0.3")
+        float | None,
+        typer.Option(help="On the inputs of GCN and pooling layers.", show_default="0.3", rich_help_panel=MODEL),
     ] = None,
     other_settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="Any setting or training option; `tapnet models NAME` lists them."
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any setting or training option; `tapnet models NAME` lists them.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
-    features: Annotated[str | None, typer.Option(help="Node features: labels, degrees or attributes.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Node features: labels, degrees or attributes.", rich_help_panel=MODEL)
+    ] = None,
     protocol: Annotated[
-        str, typer.Option(help="fair: epoch of lowest validation loss; paper: best test epoch.")
+        str,
+        typer.Option(help="fair: epoch of lowest validation loss; paper: best test epoch.", rich_help_panel=PROTOCOL),
     ] = "fair",
-    folds: Annotated[int, typer.Option(help="The number of folds.")] = 10,
-    only_folds: Annotated[str | None, typer.Option(help="Run some of them, such as 0,3.")] = None,
-    epochs: Annotated[int, typer.Option(help="Epochs a fold.")] = 200,
-    batch_size: Annotated[int | None, typer.Option(help="Graphs a step.", show_default="the model's")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam.", show_default="the model's")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="L2 regularisation.", show_default="the model's")] = None,
-    seed: Annotated[int, typer.Option(help="Another seed gives other initial weights, order and dropout.")] = 0,
-    jobs: Annotated[int | None, typer.Option(help="Folds at a time.", show_default="cores ÷ threads")] = None,
-    threads: Annotated[int, typer.Option(help="Threads a fold.")] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    checkpoint_every: Annotated[int, typer.Option(help="Epochs between checkpoints.")] = 20,
+    folds: Annotated[int, typer.Option(help="The number of folds.", rich_help_panel=PROTOCOL)] = 10,
+    only_folds: Annotated[
+        str | None, typer.Option(help="Run some of them, such as 0,3.", rich_help_panel=PROTOCOL)
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Epochs a fold.", rich_help_panel=TRAINING)] = 200,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Graphs a step.", show_default="the model's", rich_help_panel=TRAINING)
+    ] = None,
+    lr: Annotated[
+        float | None, typer.Option(help="Learning rate of Adam.", show_default="the model's", rich_help_panel=TRAINING)
+    ] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="L2 regularisation.", show_default="the model's", rich_help_panel=TRAINING)
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Another seed gives other initial weights, order and dropout.", rich_help_panel=PROTOCOL)
+    ] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Folds at a time.", show_default="cores ÷ threads", rich_help_panel=MACHINE)
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Threads a fold.", rich_help_panel=MACHINE)] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=MACHINE)] = "auto",
+    devices: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes or GPUs that share each step of a fold.",
+            show_default="1; torchrun's",
+            rich_help_panel=MACHINE,
+        ),
+    ] = None,
+    ray: RayAddress = None,
+    cpus_per_trial: CpusPerTrial = None,
+    gpus_per_trial: GpusPerTrial = None,
+    checkpoint_every: Annotated[int, typer.Option(help="Epochs between checkpoints.", rich_help_panel=TRAINING)] = 20,
     final: Annotated[
         bool, typer.Option("--final", help="Then train one model on all graphs: final.safetensors in the run's folder.")
     ] = False,
@@ -94,18 +172,23 @@ def train(
         "aux": aux,
         "dropout": dropout,
     }
-    check_counts(jobs=jobs, checkpoint_every=checkpoint_every, threads=threads)
-    from tapnet.training.processes import available_cores, get_ready
+    check_counts(jobs=jobs, checkpoint_every=checkpoint_every, threads=threads, devices=devices)
+    from tapnet.training.processes import available_cores, get_ready, torchrun_rank, torchrun_size
 
+    devices = devices or torchrun_size() or 1
+    if devices > 1 and ray is not None:
+        raise SettingError("--devices shares a fold, --ray hands out whole folds: one or the other")
+    cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
     jobs = jobs or max(1, available_cores() // threads)
-    if jobs > 1:
+    if jobs > 1 and devices == 1 and cluster is None:
         get_ready()
     from tapnet.data.graph_files import require_classes
     from tapnet.data.load import check_features, load_dataset
     from tapnet.models.registry import find_model
     from tapnet.models.spec import check_types
     from tapnet.training import protocol as protocols
-    from tapnet.training.executors import DataReference
+    from tapnet.training.executors import DataReference, run_trials
+    from tapnet.training.store import Store
     from tapnet.training.trial import TrainingSettings, Trial
 
     spec = find_model(model)
@@ -115,10 +198,13 @@ def train(
     steps = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
     steps = {k: v for k, v in steps.items() if v is not None} | {k: v for k, v in named.items() if k in of_training}
     given = {k: v for k, v in {**chosen, **named}.items() if v is not None and k not in of_training}
+    spec.check_names(given, also=of_training)
     spec.make_settings(dataset, given)
     check_types(TrainingSettings, steps)
     if spec.fit is not None and steps:
         raise SettingError(f"the model {model} is not trained in steps: it has no {', '.join(steps)}")
+    if spec.fit is not None and devices > 1:
+        raise SettingError(f"the model {model} is no network, so --devices has nothing to share")
     if spec.fit is not None and final:
         raise SettingError(f"the model {model} is no network, so --final has nothing to save")
     training = TrainingSettings(**{**spec.training, **steps, "epochs": epochs if spec.fit is None else 1})
@@ -141,12 +227,16 @@ def train(
             training=training,
             seed=seed,
             threads=threads,
-            device=find_device(device),
+            device=found_device,
+            devices=devices,
         )
         for fold in chosen_folds
     ]
     reference = DataReference(dataset, None if data_dir is None else str(data_dir), features=wanted)
-    _run(trials, data, reference, out, jobs, checkpoint_every, final, as_json)
+    if torchrun_rank() > 0:  # the first process of the team speaks and keeps the store
+        run_trials(trials, reference, Store(Path()), checkpoint_every=checkpoint_every)
+        return
+    _run(trials, data, reference, out, jobs, cluster, checkpoint_every, final, as_json)
 
 
 def _run(
@@ -155,6 +245,7 @@ def _run(
     reference: Any,
     out: Path | None,
     jobs: int,
+    cluster: Any,
     checkpoint_every: int,
     final: bool,
     as_json: bool,
@@ -176,13 +267,14 @@ def _run(
         "data": {"source": data.source, "checksum": data.checksum},
         "folder": str(folder),
     }
-    store.save_run({**asdict(first), "state": "running", **about})  # also shows at once whether it can be written
+    store.save_run({**first.to_dict(), "state": "running", **about})  # also shows at once whether it can be written
     with training_progress(trials, done) as on_event:
         complete = run_trials(
             trials,
             reference,
             store,
             jobs=jobs,
+            cluster=cluster,
             checkpoint_every=checkpoint_every,
             on_event=on_event,
         )
@@ -235,6 +327,8 @@ def _named_settings(words: list[str]) -> dict[str, Any]:
         name, equals, text = word.partition("=")
         if not name or not equals:
             raise SettingError(f"--set takes NAME=VALUE, not {word!r}")
+        if name in ("model", "features", "protocol", "folds", "seed", "epochs"):
+            raise SettingError(f"--set {name}: that is an option of its own, --{name}")
         try:
             values[name.strip().replace("-", "_")] = json.loads(text)
         except ValueError:
@@ -246,7 +340,7 @@ def _run_name(trial: Trial) -> str:
     """One folder for trials that differ only in their fold."""
     from tapnet.training.trial import digest
 
-    same = {key: value for key, value in asdict(trial).items() if key != "fold"}
+    same = {key: value for key, value in trial.to_dict().items() if key != "fold"}
     pool = getattr(trial.settings, "pool", "tap")
     layer = "" if pool == "tap" else f"-{pool}"
     return f"{trial.dataset}-{trial.model}{layer}-{trial.protocol}-{digest(same)[:8]}"

@@ -146,7 +146,7 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
             for word in words:
                 if not number.fullmatch(word.strip()):
                     raise DataError(f"{file}:{line}: {word.strip()[:40]!r} where {kind} belongs")
-                if whole and abs(int(word)) >= 2**63:
+                if whole and (len(word) > LONGEST_WORD or abs(int(word)) >= 2**63):
                     raise DataError(f"{file}:{line}: {word.strip()[:40]} is too large")
     except UnicodeDecodeError:
         raise DataError(f"{file}:{_undecodable_line(file)}: not plain text, so it cannot be read") from None
@@ -157,6 +157,7 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
     raise DataError(f"{file}: {error}") from None
 
 
+LONGEST_WORD = 100  # letters of a number; the longest that fit have twenty
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 

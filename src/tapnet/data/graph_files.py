@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from tapnet.data.assemble import IntArray, assemble
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.data.layout import LABELS, UNREADABLE, Place, is_graph_file, layout_of
+from tapnet.data.layout import LABELS, UNREADABLE, Place, is_graph_file, layout_of, printable, readable_files
 from tapnet.errors import DataError
 from tapnet.progress import counting
 
@@ -58,6 +58,8 @@ def parse_graph(content: bytes, name: str) -> nx.Graph:
         graph = parse(content, name)
     except RecursionError:
         raise DataError(f"{name}: nested too deeply for a graph") from None
+    except MemoryError:
+        raise DataError(f"{name}: needs more memory than there is") from None
     if len(graph) == 0:
         raise DataError(f"{name}: the graph has no nodes")
     return graph
@@ -83,7 +85,7 @@ def _parse_graphml(content: bytes, name: str) -> nx.Graph:
             warnings.simplefilter("ignore")  # ports and keys without a type, which do no harm
             graph = nx.read_graphml(io.BytesIO(content))
     except (nx.NetworkXException, SyntaxError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{name}: not a GraphML graph ({error})") from None
+        raise DataError(f"{name}: not a GraphML graph ({printable(error):.200})") from None
     if len(graph) != elements["node"]:
         raise DataError(f"{name}: an edge names a node that is not there, or a node is listed twice")
     for attribute, value in graph.graph["node_default"].items():
@@ -251,7 +253,7 @@ def join(
         attributes = _matrix(graphs, meanings)
     if features == "labels" and labels is None:
         texts = next(m.texts for m in meanings if not m.category)
-        others = f"several others hold text ({', '.join(texts)})" if texts else "no other holds text"
+        others = f"several others hold text ({printable(', '.join(texts)):.200})" if texts else "no other holds text"
         raise DataError(f"{name}: its nodes have no category: no attribute is called {LABEL!r}, and {others}")
     if features == "attributes" and attributes is None:
         raise DataError(f"{name}: its nodes have no numbers")
@@ -324,7 +326,7 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
             advance(1)
     meaning = Meaning.of(graphs)
     if meaning.category is None and meaning.texts:
-        texts = ", ".join(meaning.texts)
+        texts = printable(", ".join(meaning.texts))[:200]
         warnings.warn(
             f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}", stacklevel=2
         )
@@ -340,18 +342,31 @@ def graph_names(path: str | Path) -> list[str]:
     return [layout.place.name] if layout.place.is_file() else _listed(layout.place)[0]
 
 
+def class_of(file: Path) -> str | None:
+    """What the labels.csv beside a graph's file says of it; None where there is none that does."""
+    table = file.parent / LABELS
+    try:
+        return _read_classes(table, file_names(file.parent)).get(file.name) if table.is_file() else None
+    except (DataError, OSError):
+        return None
+
+
 def file_names(folder: Place) -> list[str]:
     """Every graph file of a folder, by name."""
-    return sorted(file.name for file in folder.iterdir() if is_graph_file(file.name) and file.is_file())
+    return sorted(readable_files(folder, is_graph_file))
 
 
 def require_classes(dataset: GraphDataset) -> None:
-    """Graphs whose classes are not known cannot be learned from."""
+    """Graphs whose classes are not known, or all the same, cannot be learned from."""
     if dataset.classes == (None,):
+        if len(dataset) == 1:
+            raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(
             f"{dataset.source}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
             "a header (graph,class), then a line a graph (first.graphml,ring)"
         )
+    if dataset.num_classes < 2:
+        raise DataError(f"{dataset.name}: every graph is of class {dataset.classes[0]}; there is nothing to tell apart")
 
 
 def _listed(folder: Place) -> tuple[list[str], list[str] | None]:
@@ -372,6 +387,8 @@ def _read_classes(table: Place, there: Sequence[str]) -> dict[str, str]:
         text = _content(table).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{table}: not UTF-8 text") from None
+    if "\0" in text:
+        raise DataError(f"{table}: not text: it has NUL bytes")
     by_name: dict[str, list[str]] = {}
     for file in there:
         by_name.setdefault(file.rpartition(".")[0], []).append(file)

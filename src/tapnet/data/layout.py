@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import lzma
+import re
+import stat
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -21,7 +23,7 @@ GRAPH_ENDINGS = (".graphml", ".json")
 # The largest data set of the field unpacks to a few GB; an archive that claims more, or that shrank its text more
 # than text shrinks, is not a data set.
 MAX_UNPACKED_BYTES = 64 << 30
-MAX_COMPRESSION = 200
+MAX_COMPRESSION, ALWAYS_BEARABLE_BYTES = 200, 1 << 24
 
 
 # What a damaged file or archive makes the standard library raise.
@@ -34,6 +36,44 @@ UNREADABLE = (
     EOFError,
     OSError,
 )
+
+
+# ---- names that are shown, and files that can be opened ----
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def printable(text: object) -> str:
+    """In one line, and with whatever could speak to a terminal or is no letter at all as an escape, such as \\x1b."""
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+
+
+def check_name(name: object) -> None:
+    """A file's name stands in messages, so it must not speak to the terminal that shows them."""
+    if _CONTROL.search(str(name)):
+        raise DataError(f"{printable(name)}: a name with control characters in it, which is not read for safety")
+
+
+def exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long for a file, for one
+        return False
+
+
+def is_special(path: Path) -> bool:
+    """A pipe, a device or a socket: who opens it may wait for ever."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False  # not there
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+# ---- finding ----
 
 
 class Layout(NamedTuple):
@@ -49,8 +89,10 @@ class Layout(NamedTuple):
         if self.root.is_file():
             return [self.root]
         if self.kind == "graphs":
-            return sorted(file for file in self.root.iterdir() if file.name == LABELS or is_graph_file(file.name))
-        return sorted(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
+            found = [file for file in self.root.iterdir() if file.name == LABELS or is_graph_file(file.name)]
+        else:
+            found = list(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
+        return sorted(file for file in found if file.is_file())
 
 
 def layout_of(path: Path) -> Layout:
@@ -109,19 +151,23 @@ def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
 
 def _folder_with(places: Sequence[Place], *endings: str) -> Place | None:
     """The first of the folders if it has such files, else the only other one that has."""
-    found = [place for place in places if any(_files(place, *endings))]
+    found = [place for place in places if _files(place, *endings)]
     if len(found) > 1 and found[0] is not places[0]:
         names = ", ".join(place.name for place in found)
         raise DataError(f"{places[0]}: graphs in several folders ({names}); name one of them")
     return found[0] if found else None
 
 
-def _files(place: Place, *endings: str) -> Iterator[str]:
-    return (
-        child.name
-        for child in place.iterdir()
-        if child.name.endswith(endings) and not child.name.startswith(".") and child.is_file()
-    )
+def _files(place: Place, *endings: str) -> list[str]:
+    return readable_files(place, lambda name: name.endswith(endings) and not name.startswith("."))
+
+
+def readable_files(folder: Place, wanted: Callable[[str], bool]) -> list[str]:
+    """The names of those files that are wanted by their names."""
+    found = [child for child in folder.iterdir() if wanted(child.name)]
+    for child in found:
+        check_name(child)
+    return [child.name for child in found if child.is_file()]
 
 
 def _may_hold_graphs(file: str) -> bool:
@@ -149,9 +195,11 @@ def open_archive(path: Path) -> zipfile.Path:
         parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
         if ".." in parts or entry.filename.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
             raise DataError(f"{path}: the entry {entry.filename!r} leaves the folder; the archive is not opened")
+        check_name(f"{path}/{entry.filename}")
         if entry.flag_bits & 1:
             raise DataError(f"{path}: the entry {entry.filename!r} is encrypted")
         unpacked += entry.file_size
-    if unpacked > MAX_UNPACKED_BYTES or unpacked > max(1 << 26, MAX_COMPRESSION * path.stat().st_size):
+    bearable = max(ALWAYS_BEARABLE_BYTES, MAX_COMPRESSION * path.stat().st_size)
+    if unpacked > min(MAX_UNPACKED_BYTES, bearable):
         raise DataError(f"{path}: unpacks to {unpacked / 1e9:.1f} GB from {path.stat().st_size / 1e6:.1f} MB: refused")
     return zipfile.Path(archive)

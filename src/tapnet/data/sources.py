@@ -14,8 +14,8 @@ from typing import NamedTuple
 from tapnet import __version__
 from tapnet.data import formats
 from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
-from tapnet.data.layout import GRAPH_ENDINGS, Layout, find_layout, layout_of
-from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError
+from tapnet.data.layout import GRAPH_ENDINGS, Layout, check_name, exists, find_layout, layout_of
+from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError, did_you_mean
 from tapnet.files import replacing
 from tapnet.progress import copy_with_progress
 
@@ -45,31 +45,25 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
     text, entry = str(name_or_path), find_entry(str(name_or_path))
     if not text:
         raise SettingError("the name of the data set is empty")
+    check_name(text)
     folders = _folders(data_dir)
     path = Path(text).expanduser()
     is_path = isinstance(name_or_path, Path) or os.sep in text or path.name in ("", "..")
     if is_path or path.suffix in (".zip", ".txt", *GRAPH_ENDINGS):
-        if not _exists(path):
+        if not exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
         return Source(layout_of(path), "path")
     for folder, place in folders:
         for name in entry.names if entry else (text,):
             for candidate in (folder / name, folder / name / "raw", folder / f"{name}.zip", folder / f"{name}.txt"):
-                if _exists(candidate) and (layout := find_layout(candidate)):
+                if exists(candidate) and (layout := find_layout(candidate)):
                     return Source(layout, place)
-    if entry is None and _exists(path):  # a folder here and now; the paper's sets are never meant by that
+    if entry is None and exists(path):  # a folder here and now; the paper's sets are never meant by that
         return Source(layout_of(path), "path")
     looked = [f"{folder} ({place})" for folder, place in folders]
     if not download:
         raise DatasetNotFoundError(_not_found(text, looked))
     return _download(entry, text, looked)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name too long for a file, for one
-        return False
 
 
 def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
@@ -88,7 +82,8 @@ def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
 
 def _not_found(name: str, looked: list[str]) -> str:
     entry = find_entry(name)
-    known = "" if entry else f" The paper's sets are {', '.join(CATALOG)}."
+    near = did_you_mean(name, CATALOG) or "."
+    known = "" if entry else f" The paper's sets are {', '.join(CATALOG)}{near}"
     here = "" if entry else f"there is no file or folder {name}, and "
     return (
         f"{here}{name} is not in {', '.join(looked)}. Put its folder or {name}.zip into a folder and name that "

@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tapnet.data.layout import printable
 from tapnet.errors import SettingError, TapnetError
 from tapnet.explorer.views import Choice, Explorer, GraphNotFoundError
 
@@ -207,7 +208,8 @@ class Guard:
         try:
             await (self.app if refusal is None else refusal)(scope, receive, strictly)
         except Exception as error:  # the visitor has his answer (`failed`); this line is for the terminal
-            print(f"tapnet: {scope['method']} {scope['path']!r}: {type(error).__name__}: {error}", file=sys.stderr)
+            what = f"{scope['method']} {scope['path']!r}: {type(error).__name__}: {printable(error)}"
+            print(f"tapnet: {what}", file=sys.stderr)
 
     def _refusal(self, path: str, headers: dict[bytes, str]) -> Response | None:
         """A page of another site may have a browser send requests here, under its own name or under ours."""

@@ -97,7 +97,7 @@ class Explorer:
         try:
             found = self.saved.about["cross_validation"]
             return [round(float(found[part]), 1) for part in ("mean", "std")]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             return None
 
     def _accuracy_rules(self) -> str:

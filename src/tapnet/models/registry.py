@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from difflib import get_close_matches
 from typing import Any
 
-from tapnet.errors import SettingError
+from tapnet.errors import SettingError, did_you_mean
 from tapnet.models import dgcnn, diffpool, eigenpool, gin, gunet, haarpool, pscn, sagpool, tapnet, wl
 from tapnet.models.base import DataShape
 from tapnet.models.spec import ModelSpec
@@ -31,9 +30,7 @@ MUTAG = DataShape(7, 2, True, 17.930851, (10, 12, 13, 15, 16, 17, 19, 21, 22, 23
 
 def find_model(name: str) -> ModelSpec:
     if name not in MODELS:
-        near = get_close_matches(name.lower(), MODELS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise SettingError(f"model is one of {', '.join(MODELS)}, not {name!r}{hint}")
+        raise SettingError(f"model is one of {', '.join(MODELS)}, not {name!r}{did_you_mean(name, MODELS)}")
     return MODELS[name]
 
 

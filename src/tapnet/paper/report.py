@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,17 @@ def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def sections_of(target: Target, cells: Sequence[Cell], notes: dict[str, str]) -> list[Section]:
-    """One table a data set; ``notes`` says why one is not here."""
+def sections_of(
+    target: Target, cells: Sequence[Cell], notes: Mapping[str, str], graphs: Mapping[str, int]
+) -> list[Section]:
+    """One table a data set; ``notes`` says why one is not here, ``graphs`` how many of its graphs are."""
     tables = _connectivity if target.name == "connectivity" else _accuracies
     found = [
-        replace(section, notes=(*section.notes, *((f"*{notes[name]}*",) if name in notes else ())))
+        replace(
+            section,
+            title=name + _size(name, graphs.get(name)),
+            notes=(*section.notes, *((f"*{notes[name]}*",) if name in notes else ())),
+        )
         for name in dict.fromkeys(cell.dataset for cell in cells)
         for section in tables(target, name, [cell for cell in cells if cell.dataset == name])
     ]
@@ -108,7 +114,7 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
         if target.name == "table5":
             words += [*_parameters(first.row), f"{TABLE5[first.row.label][1]:,}"]
         rows.append(tuple(words))
-    return [Section(f"{name}{_size(name)}", tuple(header), tuple(rows))]
+    return [Section(name, tuple(header), tuple(rows))]
 
 
 def _readings(cell: Cell) -> list[str]:
@@ -127,9 +133,13 @@ def _words(mean: float, std: float) -> str:
     return f"{mean:.1f} ± {std:.1f}"
 
 
-def _size(name: str) -> str:
+def _size(name: str, graphs: int | None) -> str:
+    """Of the whole set, and how many of its graphs are used, if not all."""
     entry = CATALOG.get(name)
-    return f": {entry.graphs} graphs, {entry.mean_nodes} nodes, {entry.classes} classes" if entry else ""
+    if entry is None:
+        return ""
+    part = "" if graphs in (None, entry.graphs) else f"{graphs} of "
+    return f": {part}{entry.graphs} graphs, {entry.mean_nodes} nodes, {entry.classes} classes"
 
 
 def _parameters(row: Row) -> tuple[str, str]:
@@ -175,7 +185,7 @@ def _connectivity(target: Target, name: str, cells: Sequence[Cell]) -> list[Sect
                     "" if i == 0 else cell.behind,
                 )
             )
-    return [Section(f"{name}{_size(name)}", header if rows else (), tuple(rows))]
+    return [Section(name, header if rows else (), tuple(rows))]
 
 
 def coarsened(cell: Cell) -> list[Connectivity]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tapnet.errors import SettingError
+from tapnet.errors import SettingError, did_you_mean
 from tapnet.paper.numbers import ABLATIONS, BIOLOGICAL, SOCIAL, TABLE5, THREE, Printed, printed
 
 SMALL = ("MUTAG", "PTC", "IMDB-BINARY", "IMDB-MULTI", "PROTEINS")
@@ -150,5 +150,5 @@ def find_targets(name: str) -> list[str]:
     if name == "all":
         return known
     if name not in known:
-        raise SettingError(f"a target is one of {', '.join(known)} or all, not {name!r}")
+        raise SettingError(f"a target is one of {', '.join(known)} or all, not {name!r}{did_you_mean(name, known)}")
     return [name]
