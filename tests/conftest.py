@@ -10,9 +10,24 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("tapnet", deadline=None, max_examples=60)
-settings.load_profile("tapnet")
+settings.register_profile("all", settings.get_profile("tapnet"), max_examples=600)
 
 REAL_DATA = os.environ.get("TAPNET_DATA")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="also the tests that take minutes, and more examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("all" if config.getoption("--all") else "tapnet")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--all"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes: run pytest with --all (make test-all)"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,10 +6,10 @@ import glob
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tapnet.errors import TapnetError
 
@@ -35,11 +35,11 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
         partial.unlink(missing_ok=True)
 
 
-def write_atomically(file: Path, write: Callable[[IO[bytes]], Any]) -> None:
+def write_atomically(file: Path, content: bytes) -> None:
     """The file is whole or it is not there; what prevents it is said in one sentence."""
     try:
         with replacing(file) as out:
-            write(out)
+            out.write(content)
     except OSError as error:
         raise TapnetError(f"{file}: cannot be written ({error.strerror or error})") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapnet.files import write_atomically
 from tapnet.places import node_places
 
 if TYPE_CHECKING:
@@ -36,11 +38,12 @@ def save(figure: Figure, stem: Path, endings: Sequence[str] = ("png", "svg")) ->
     """Writes the picture in each format and returns the names of the files; the same picture gives the same bytes."""
     import matplotlib
 
-    stem.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "tapnet", "svg.fonttype": "none"}):
         for ending in endings:
             dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-            figure.savefig(f"{stem}.{ending}", dpi=150, metadata=dated)
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=ending, dpi=150, metadata=dated)
+            write_atomically(Path(f"{stem}.{ending}"), drawn.getvalue())
     return [f"{stem.name}.{ending}" for ending in endings]
 
 

@@ -280,6 +280,6 @@ def _figure(
 
 
 def _write(file: Path, text: str) -> None:
-    from tapnet.training.store import write_atomically
+    from tapnet.files import write_atomically
 
-    write_atomically(file, lambda out: out.write(text.encode()))
+    write_atomically(file, text.encode())

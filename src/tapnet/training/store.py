@@ -18,8 +18,7 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 from tapnet.errors import DataError, SettingError, TapnetError
-from tapnet.files import remove_parts
-from tapnet.files import write_atomically as write_atomically
+from tapnet.files import remove_parts, write_atomically
 from tapnet.models.spec import fits
 from tapnet.training.trial import Trial, TrialResult, digest
 
@@ -83,7 +82,7 @@ class Store:
         values = result.to_dict()
         values["digest"] = digest(values)
         line = json.dumps(values, separators=(",", ":")) + "\n"
-        write_atomically(self.result_file(result.trial), lambda out: out.write(line.encode()))
+        write_atomically(self.result_file(result.trial), line.encode())
 
     def load(self, trial: Trial) -> TrialResult | None:
         """The stored result; None if there is none. A damaged file is set aside, not believed."""
@@ -117,7 +116,7 @@ class Store:
 
     def save_run(self, values: Mapping[str, Any]) -> None:
         """What the folder's last run was: its settings, its trials and their summary."""
-        write_atomically(self.folder / "run.json", lambda out: out.write(json.dumps(values, indent=1).encode()))
+        write_atomically(self.folder / "run.json", json.dumps(values, indent=1).encode())
 
     # ---- models and checkpoints ----
 
@@ -131,7 +130,7 @@ class Store:
         packed = io.BytesIO()
         torch.save(state, packed)
         content = packed.getvalue()
-        write_atomically(self.checkpoint_file(trial), lambda out: out.writelines([_seal(trial, content), content]))
+        write_atomically(self.checkpoint_file(trial), _seal(trial, content) + content)
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
         """The last state that was stored; None if there is none. A damaged file is set aside, not believed."""
@@ -189,7 +188,7 @@ def save_model_file(file: Path, weights: Mapping[str, Tensor], description: Mapp
 
     sealed = {**description, "checksum": _checksum(weights, description)}
     packed = save(dict(weights), metadata={"tapnet": json.dumps(sealed)})
-    write_atomically(file, lambda out: out.write(packed))
+    write_atomically(file, packed)
 
 
 def load_model_file(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
