@@ -1,0 +1,231 @@
+"""Damage of every kind to what is stored: it is noticed, set aside and done again, never believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from faults import SMALL
+
+from tapnet import GraphDataset, load_dataset
+from tapnet.errors import DataError
+from tapnet.models.registry import find_model
+from tapnet.training.executors import DataReference, run_trials
+from tapnet.training.loop import Interrupted, run_trial
+from tapnet.training.saved import SavedModel
+from tapnet.training.store import Store, load_model_file, save_model_file
+from tapnet.training.summary import Summary
+from tapnet.training.trial import TrainingSettings, Trial, digest
+
+EPOCHS = 3
+
+
+@pytest.fixture(scope="module")
+def dataset(rings: Path) -> GraphDataset:
+    return load_dataset(rings)
+
+
+def make(dataset: GraphDataset, fold: int = 0) -> Trial:
+    small = {name: int(value) for name, value in (word.split("=") for word in SMALL[1::2])}
+    settings = find_model("tapnet").make_settings(dataset.name, small)
+    training = TrainingSettings(epochs=EPOCHS)
+    return Trial(dataset.name, dataset.checksum, "tapnet", settings, "fair", fold, folds=4, training=training)
+
+
+def cut(whole: bytes) -> Iterator[bytes]:
+    """At every tenth of its length, the beginning among them, and before its last byte."""
+    yield from (whole[: len(whole) * tenth // 10] for tenth in range(10))
+    yield whole[:-1]
+
+
+def flipped(whole: bytes) -> Iterator[bytes]:
+    """One bit, at every tenth byte; of a long file, at a thousand places."""
+    for place in range(0, len(whole), max(10, len(whole) // 1000)):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        yield bytes(changed)
+
+
+def other_types(values: Any) -> Iterator[Any]:
+    """The same JSON with one value somewhere replaced by one of another type, or left out."""
+    strange = (None, [], {}, "x", -1, True, 1e999, [[]], {"x": []})
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield {k: v for k, v in values.items() if k != key}
+            yield from ({**values, key: one} for one in strange if type(one) is not type(value))
+            yield from ({**values, key: inner} for inner in other_types(value))
+
+
+# ---- results ----
+
+
+@pytest.fixture(scope="module")
+def stored(dataset: GraphDataset, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two trials that are done."""
+    store = Store(tmp_path_factory.mktemp("stored"))
+    for fold in (0, 1):
+        run_trial(make(dataset, fold), dataset, store)
+    return store
+
+
+def believes(store: Store, trial: Trial, content: bytes) -> bool:
+    """Whether this content counts as the trial's result; if not, it has been set aside as it was."""
+    file = store.result_file(trial)
+    file.write_bytes(content)
+    if store.load(trial) is not None:
+        return True
+    assert not file.exists()
+    assert file.with_suffix(".damaged").read_bytes() == content
+    return False
+
+
+def test_a_result_that_was_cut_is_not_believed(dataset, stored):
+    trial = make(dataset)
+    whole = stored.result_file(trial).read_bytes()
+    assert not any(believes(stored, trial, content) for content in cut(whole) if content != whole.rstrip())
+    assert believes(stored, trial, whole)
+
+
+def test_a_result_with_a_flipped_bit_is_not_believed(dataset, stored):
+    trial = make(dataset)
+    whole = stored.result_file(trial).read_bytes()
+    for content in flipped(whole):
+        if believes(stored, trial, content):  # 1E-5 for 1e-5: the same in other letters
+            assert json.loads(content) == json.loads(whole)
+    assert believes(stored, trial, whole)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 500,
+        b"null",
+        b"3",
+        b'"x"',
+        b"[]",
+        b"{}",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"\xff\xfe{}",
+        b"1" * 9999,
+    ],
+    ids=lambda content: repr(content[:8]),
+)
+def test_what_is_no_result_is_not_believed(dataset, stored, content):
+    trial = make(dataset)
+    whole = stored.result_file(trial).read_bytes()
+    assert not believes(stored, trial, content)
+    assert believes(stored, trial, whole)
+
+
+def test_the_result_of_another_trial_is_not_believed(dataset, stored):
+    first, second = make(dataset, 0), make(dataset, 1)
+    whole, other = (stored.result_file(trial).read_bytes() for trial in (first, second))
+    assert not believes(stored, first, other)
+    assert believes(stored, first, whole)
+
+
+def test_a_result_of_other_types_is_not_believed_or_can_be_used(dataset, stored):
+    """Even if the checksum fits, as in a file that was made to deceive."""
+    trial = make(dataset)
+    file = stored.result_file(trial)
+    whole = file.read_bytes()
+    values = json.loads(whole)
+    del values["digest"]
+    tried = 0
+    for wrong in other_types(values):
+        file.write_text(json.dumps({**wrong, "digest": digest(wrong)}))
+        tried += 1
+        if (result := stored.load(trial)) is not None:
+            json.dumps(result.to_dict())
+            json.dumps(Summary([result]).to_dict())
+    assert tried > 300
+    file.write_bytes(whole)
+
+
+def test_what_was_not_believed_is_done_again_with_the_same_numbers(dataset, rings, tmp_path):
+    store, trials = Store(tmp_path), [make(dataset, fold) for fold in range(2)]
+    assert run_trials(trials, DataReference(str(rings), None), store)
+    before = [store.load(trial).curves for trial in trials]
+    file = store.result_file(trials[0])
+    file.write_bytes(file.read_bytes()[:-40])
+    epochs = []
+    assert run_trials(trials, DataReference(str(rings), None), store, on_event=lambda e: epochs.append(e.trial.fold))
+    assert epochs == [0] * EPOCHS
+    assert [store.load(trial).curves for trial in trials] == before
+    assert file.with_suffix(".damaged").exists()
+
+
+# ---- checkpoints ----
+
+
+def begun(dataset: GraphDataset, store: Store, fold: int = 0) -> Path:
+    """The checkpoint of a trial after its first epoch."""
+    with pytest.raises(Interrupted):
+        run_trial(make(dataset, fold), dataset, store, should_stop=lambda: True)
+    return store.checkpoint_file(make(dataset, fold))
+
+
+def test_a_checkpoint_that_is_not_what_was_written_is_not_believed(dataset, tmp_path):
+    trial, store = make(dataset), Store(tmp_path)
+    file, other = begun(dataset, store), begun(dataset, store, fold=1)
+    whole, tried = file.read_bytes(), 0
+    for content in (*cut(whole), *flipped(whole), other.read_bytes(), b"\0" * len(whole)):
+        file.write_bytes(content)
+        assert store.load_checkpoint(trial) is None
+        assert file.with_suffix(".damaged").read_bytes() == content
+        assert not file.exists()
+        tried += 1
+    assert tried > 500
+    file.write_bytes(whole)
+    assert store.load_checkpoint(trial)["epoch"] == 1
+
+
+def test_a_trial_whose_checkpoint_is_damaged_begins_again_and_gives_the_same_numbers(dataset, tmp_path):
+    trial, store, epochs = make(dataset), Store(tmp_path / "a"), []
+    file = begun(dataset, store)
+    middle = bytearray(file.read_bytes())
+    middle[len(middle) // 2] ^= 1
+    file.write_bytes(middle)
+    result = run_trial(trial, dataset, store, progress=lambda epoch, _: epochs.append(epoch))
+    assert epochs == [1, 2, 3]
+    assert result.curves == run_trial(trial, dataset, Store(tmp_path / "b")).curves
+
+
+# ---- models ----
+
+
+def test_a_model_with_a_flipped_bit_is_refused(dataset, stored, tmp_path):
+    whole = stored.model_file(make(dataset)).read_bytes()
+    weights, about = load_model_file(stored.model_file(make(dataset)))
+    file, noticed = tmp_path / "model.safetensors", 0
+    for content in (*cut(whole), *flipped(whole)):
+        file.write_bytes(content)
+        try:
+            found, said = load_model_file(file)
+        except DataError:
+            noticed += 1
+        else:  # in the word "checksum": the rest is whole
+            assert all(torch.equal(found[name], weights[name]) for name in weights)
+            assert {name: said[name] for name in about} == about
+    assert noticed > 500
+
+
+def test_a_model_without_a_checksum_is_read(dataset, stored, tmp_path):
+    from safetensors.torch import save_file
+
+    weights, about = load_model_file(stored.model_file(make(dataset)))
+    save_file(weights, tmp_path / "old.safetensors", metadata={"tapnet": json.dumps(about)})
+    assert SavedModel.load(tmp_path / "old.safetensors").about == about
+    assert "checksum" not in about
+
+
+def test_the_same_model_gives_the_same_bytes(dataset, stored, tmp_path):
+    file = stored.model_file(make(dataset))
+    save_model_file(tmp_path / "again.safetensors", *load_model_file(file))
+    assert (tmp_path / "again.safetensors").read_bytes() == file.read_bytes()

@@ -1,0 +1,35 @@
+"""The same seed gives the same numbers however the trials are run."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from faults import PATIENCE, command, content, finishes, placed, running, summary, wait_for
+
+WAYS = {
+    "again": ["--jobs", 1],
+    "two processes": ["--jobs", 2],
+    "three processes": ["--jobs", 3],
+    "a Ray cluster": ["--ray", "local"],
+}
+SLOW = {"again", "three processes", "a Ray cluster"}
+
+
+@pytest.mark.parametrize("way", [pytest.param(w, marks=[pytest.mark.slow] if w in SLOW else []) for w in WAYS])
+def test_the_same_numbers_however_the_trials_are_run(way, rings, undisturbed, tmp_path):
+    finishes(command(rings, tmp_path / "run", *WAYS[way], "--final"))
+    assert content(tmp_path / "run") == content(undisturbed)
+    assert summary(tmp_path / "run") == summary(undisturbed)
+
+
+def test_the_same_numbers_after_a_stop_and_a_resume(rings, undisturbed, tmp_path):
+    log, words = tmp_path / "log", command(rings, tmp_path / "run", "--jobs", 1, "--final")
+    with running(words, log=str(log)) as process:
+        wait_for(lambda: len(placed(log)) > 5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, err
+    finishes(words)
+    assert content(tmp_path / "run") == content(undisturbed)
+    assert summary(tmp_path / "run") == summary(undisturbed)

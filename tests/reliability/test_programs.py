@@ -1,0 +1,74 @@
+"""Several programs on one store: nothing is trained twice, nothing is damaged, and the living finish for the dead."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from faults import PATIENCE, command, content, placed, running, summary, wait_for
+from filelock import FileLock
+
+FOLDS = 4
+
+
+@pytest.fixture
+def two(rings, tmp_path):
+    """Two programs on one folder, started at once; all their training processes hold a trial at the same time."""
+    with ExitStack() as stack:
+
+        def start(jobs: int) -> tuple[Popen[str], Popen[str], Path, Path]:
+            log, folder, meeting = tmp_path / "log", tmp_path / "run", tmp_path / "meeting"
+            hooks = {"log": str(log), "meet": 2 * jobs, "meeting": str(meeting)}
+            words = command(rings, folder, "--jobs", jobs, "--final", folds=FOLDS)
+            both = [stack.enter_context(running(words, **hooks)) for _ in range(2)]
+            wait_for(lambda: meeting.exists() and len(meeting.read_text().splitlines()) == 2 * jobs)
+            return (*both, folder, log)
+
+        yield start
+
+
+def times_stored(log: Path) -> Counter[str]:
+    return Counter(name for _, name in placed(log) if not name.startswith(("checkpoints/", "run/run.json", "parsed/")))
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_two_programs_on_one_store_share_the_work_and_end_alike(two, undisturbed, jobs):
+    first, second, folder, log = two(jobs)
+    said = [process.communicate(timeout=PATIENCE) for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], said
+    assert said[0][0] == said[1][0]
+    assert set(times_stored(log).values()) == {1}
+    assert len(times_stored(log)) == 2 * FOLDS + 1  # of each fold the result and the model; the final model
+    assert len({number for number, name in placed(log) if name.startswith("trials/")}) == 2 * jobs
+    assert [sum("fold" in line for line in err.splitlines()) for _, err in said] == [FOLDS, FOLDS]
+    assert content(folder) == content(undisturbed)
+    assert summary(folder) == summary(undisturbed)
+
+
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_what_a_killed_program_was_training_the_other_finishes(two, undisturbed, jobs):
+    first, second, folder, log = two(jobs)
+    os.killpg(first.pid, signal.SIGKILL)
+    _, err = second.communicate(timeout=PATIENCE)
+    assert second.returncode == 0, err
+    assert sum("fold" in line for line in err.splitlines()) == FOLDS
+    assert set(times_stored(log).values()) == {1}
+    assert content(folder) == content(undisturbed)
+
+
+def test_ctrl_c_ends_a_program_that_waits_for_another(rings, undisturbed, tmp_path):
+    folder, log = tmp_path / "run", tmp_path / "log"
+    with (
+        FileLock(folder / "checkpoints" / f"{summary(undisturbed)['trials'][0]}.lock"),
+        running(command(rings, folder, "--jobs", 1, folds=FOLDS), log=str(log)) as process,
+    ):
+        wait_for(lambda: sum(name.startswith("trials/") for _, name in placed(log)) == FOLDS - 1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, err
+    assert f"tapnet: stopped with {FOLDS - 1} of {FOLDS} folds done; the same command goes on from there" in err
