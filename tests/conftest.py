@@ -4,7 +4,10 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch: two test processes with two threads each would wait for each other
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,6 +16,7 @@ settings.register_profile("tapnet", deadline=None, max_examples=60)
 settings.register_profile("all", settings.get_profile("tapnet"), max_examples=600)
 
 REAL_DATA = os.environ.get("TAPNET_DATA")
+OWN_HOSTS = {"localhost", "::1", "0.0.0.0", socket.gethostname()}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +38,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["TAPNET_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     os.environ.pop("TAPNET_DATA", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_other_machine() -> Iterator[None]:
+    """Tests talk to servers that they start here, and to nothing else."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        host = address[0] if isinstance(address, tuple) else "localhost"
+        if host not in OWN_HOSTS and not host.startswith("127."):
+            raise OSError(f"a test tried to reach {host}")
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
 
 
 @pytest.fixture(scope="session")

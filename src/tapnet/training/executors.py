@@ -183,8 +183,10 @@ def _run_on_cluster(
     def run(left: Sequence[Trial]) -> list[Trial]:
         with contextlib.ExitStack() as claims:
             ours = [trial for trial in left if claims.enter_context(store.claim(trial))]
-            todo = [trial for trial in ours if store.load(trial) is None]
-            if todo:
+            there = [result for trial in ours if (result := store.load(trial)) is not None]
+            for result in there:  # another program has stored it meanwhile
+                on_event(Event(result.trial, result.trial.training.epochs, result.reading.accuracy))
+            if todo := [trial for trial in ours if trial not in {result.trial for result in there}]:
                 run_on_cluster(
                     todo,
                     data.load(),
