@@ -1186,6 +1186,7 @@ def store_cases(trained: Trained) -> Iterator[Case]:
         ("a curve of lists", ("curves", "test_accuracy"), [[1]]),
         ("a curve of nothing", ("curves", "test_accuracy"), [None]),
         ("a longer curve", ("curves", "test_accuracy"), [50.0] * 500),
+        ("a curve of ten to the 400", ("curves", "test_accuracy"), [10**400]),
         ("a curve of huge numbers", ("curves", "test_accuracy"), [1e308] * 2),
         (
             "a curve that unpacks to 32 MB",

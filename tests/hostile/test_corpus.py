@@ -202,6 +202,7 @@ PENDING = {  # not yet refused in one line, and where
     "settings-numbers-out-of-range---threads-18446744073709551616": "training/loop.py: torch.set_num_threads",
     f"settings-nested-deeply---set-ratios={'[' * 47}": "cli/train.py, _named_settings: RecursionError",
     "model-names-too-long": "training/final.py, model_file: is_dir raises OSError",
+    "stored-results-wrong-types-trials-with-a-curve-of-ten-to-the-400": "training/store.py, _read: OverflowError",
     "stored-results-paths-and-links-a-trial-is-a-pipe": "training/store.py, _read: opens a pipe and waits",
 }
 
