@@ -45,13 +45,8 @@ def nodes():
 
 @pytest.mark.slow
 def test_every_trial_completes_when_a_node_is_killed_in_the_middle(nodes, tmp_path):
-    doomed, trials, serial, store = (
-        nodes.add_node(**SMALL),
-        make(6),
-        Store(tmp_path / "serial"),
-        Store(tmp_path / "ray"),
-    )
-    nodes.add_node(**SMALL)
+    doomed, _ = nodes.add_node(**SMALL), nodes.add_node(**SMALL)
+    trials, serial, store = make(6, epochs=30), Store(tmp_path / "serial"), Store(tmp_path / "ray")
     first_epochs, places, killed = {}, set(), []
 
     def watch(event):
@@ -66,10 +61,9 @@ def test_every_trial_completes_when_a_node_is_killed_in_the_middle(nodes, tmp_pa
     same_bits(serial, store, trials)
     assert len(places) == 3
     assert killed
-    second = [
-        epoch for (fold, place), epoch in first_epochs.items() if fold == killed[0] and doomed.node_id[:6] not in place
-    ]
-    assert second == [5]  # it went on from the checkpoint after 4 epochs, elsewhere
+    gone = doomed.node_id[:6]
+    (second,) = (epoch for (fold, place), epoch in first_epochs.items() if fold == killed[0] and gone not in place)
+    assert second in range(5, 30, 2)  # it went on elsewhere, from a checkpoint, of which there is one every two epochs
     assert not any((store.folder / "checkpoints").iterdir())
 
 
