@@ -23,7 +23,7 @@ import pytest
 from corpus import UPLOAD, Case, Trained, all_cases, count, train_small, tu_files, under
 
 MEMORY = 2 << 30  # bytes of address space; importing torch alone takes a quarter of it
-SECONDS = 60  # to end at all: no measure of speed
+SECONDS = 120  # to end at all, on a busy machine too: no measure of speed
 OF = (
     "TU folder",
     "one-file text",
@@ -183,8 +183,7 @@ def tried(cases: list[Case], folder: Path, run: Run) -> list[str]:
 
 
 def faults_among(cases: list[Case], folder: Path, run: Run) -> list[str]:
-    wanted = [case for case in cases if case.key not in PENDING]
-    groups = [wanted[i : i + AT_ONCE] for i in range(0, len(wanted), AT_ONCE)]
+    groups = [cases[i : i + AT_ONCE] for i in range(0, len(cases), AT_ONCE)]
     found = [fault for group in groups for fault in tried(group, folder, run)]
     found += [f"left in the cache: {file}" for file in Path(os.environ["TAPNET_CACHE"]).rglob(".partial-*")]
     return [f"{len(found)} faults in {len(cases)} inputs", *found] if found else []
@@ -194,24 +193,6 @@ def faults_among(cases: list[Case], folder: Path, run: Run) -> list[str]:
 def test_every_bad_input_is_refused_in_one_line(cases: list[Case], in_a_fork: Run, tmp_path: Path, of: str) -> None:
     found = faults_among([case for case in cases if case.of == of], tmp_path, in_a_fork)
     assert not found, "\n".join(found)
-
-
-PENDING = {  # not yet refused in one line, and where
-    "settings-numbers-out-of-range---folds-18446744073709551616": "cli/train.py, _fold_numbers: a list of all",
-    "settings-numbers-out-of-range---folds-1000000000": "cli/train.py, _fold_numbers: a list of all",
-    "settings-numbers-out-of-range---threads-18446744073709551616": "training/loop.py: torch.set_num_threads",
-    f"settings-nested-deeply---set-ratios={'[' * 47}": "cli/train.py, _named_settings: RecursionError",
-    "model-names-too-long": "training/final.py, model_file: is_dir raises OSError",
-    "stored-results-wrong-types-trials-with-a-curve-of-ten-to-the-400": "training/store.py, _read: OverflowError",
-    "stored-results-paths-and-links-a-trial-is-a-pipe": "training/store.py, _read: opens a pipe and waits",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("key", [pytest.param(k, marks=pytest.mark.xfail(reason=r)) for k, r in PENDING.items()])
-def test_what_is_pending(cases: list[Case], in_a_fork: Run, tmp_path: Path, key: str) -> None:
-    (case,) = (case for case in cases if case.key == key)
-    assert not tried([case], tmp_path, in_a_fork)
 
 
 SOME = (

@@ -369,8 +369,8 @@ CHANGES = [
 ]
 
 
-@given(st.sampled_from(CHANGES), values.filter(lambda value: str(10**400) not in repr(value)))
-@example(("curves", "test_accuracy"), [10**400]).xfail(raises=OverflowError, reason="training/store.py, _read")
+@given(st.sampled_from(CHANGES), values)
+@example(("curves", "test_accuracy"), [10**400])
 def test_stored_trials_whose_checksum_fits(result: bytes, trial: Trial, path: tuple[str, ...], value: Any) -> None:
     stored = json.loads(result)
     at = stored

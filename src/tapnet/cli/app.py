@@ -97,7 +97,9 @@ def _remember_interrupt(number: int, _: FrameType | None) -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    print(f"tapnet: {message}", file=sys.stderr)
+    from tapnet.data.layout import printable  # the words may be a stranger's
+
+    print(f"tapnet: {printable(message)}", file=sys.stderr)
     raise SystemExit(code)
 
 

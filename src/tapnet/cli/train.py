@@ -331,7 +331,7 @@ def _named_settings(words: list[str]) -> dict[str, Any]:
             raise SettingError(f"--set {name}: that is an option of its own, --{name}")
         try:
             values[name.strip().replace("-", "_")] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             values[name.strip().replace("-", "_")] = text
     return values
 

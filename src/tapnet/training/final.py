@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.layout import exists
 from tapnet.errors import DataError
 from tapnet.files import remove_parts
 from tapnet.training.loop import CHECKPOINT_EVERY, Run, describe_model
@@ -42,7 +43,7 @@ class FinalTrial(Trial):
 
 def model_file(path: Path) -> Path:
     """A model's file as it is, and of a run's folder its final model."""
-    if not path.is_dir():
+    if not (exists(path) and path.is_dir()):
         return path
     if not (path / FILE).is_file():
         raise DataError(f"{path}: this folder has no final model; give one of {path}/models, or train with --final")

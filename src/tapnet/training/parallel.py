@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor
-from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
+from torch.multiprocessing.spawn import ProcessExitedException
 
 from tapnet.errors import SettingError, TapnetError
 from tapnet.models.base import GraphClassifier
@@ -123,11 +123,10 @@ def run_in_team(
     thread.join()
     if failure is not None:
         raise failure
-    if isinstance(outcome[0], (ProcessExitedException, ProcessRaisedException)) and not should_stop():
-        raise TapnetError(
-            "a process of the run died; the same command goes on from the last checkpoint"
-            + (f"\n{outcome[0]}" if isinstance(outcome[0], ProcessRaisedException) else "")
-        )
+    if isinstance(outcome[0], ProcessExitedException):
+        if should_stop():
+            return False
+        raise TapnetError("a process of the run died; the same command goes on from the last checkpoint")
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]

@@ -46,6 +46,9 @@ def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
     )
 
 
+MOST_FOLDS = 10_000
+
+
 def check(protocol: str, folds: int, fold: int = 0) -> Protocol:
     """The protocol by its name, if it can be run on that many folds."""
     if protocol not in PROTOCOLS:
@@ -53,6 +56,8 @@ def check(protocol: str, folds: int, fold: int = 0) -> Protocol:
     fewest = 3 if protocol == "fair" else 2
     if folds < fewest:
         raise SettingError(f"the protocol {protocol} needs at least {fewest} folds, not {folds}")
+    if folds > MOST_FOLDS:
+        raise SettingError(f"there are at most {MOST_FOLDS} folds, not {folds}")
     if not 0 <= fold < folds:
         raise SettingError(f"the folds are 0 to {folds - 1}; there is no fold {fold}")
     return protocol

@@ -17,6 +17,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
+from tapnet.data.layout import is_special
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.files import remove_parts, write_atomically
 from tapnet.models.spec import fits
@@ -90,6 +91,8 @@ class Store:
 
     def _read(self, file: Path, key: str) -> TrialResult | None:
         try:
+            if is_special(file):
+                raise ValueError("not a file")
             values = json.loads(file.read_bytes())
             if values.pop("digest") != digest(values) or values["key"] != key:
                 raise ValueError("the content is not what was written")
@@ -103,7 +106,7 @@ class Store:
             raise TapnetError(f"{file}: cannot be read ({error.strerror or error})") from None
         except SettingError:
             return None  # of a build that knows other settings; not damaged, only of no use here
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
             _set_aside(file)
             return None
 

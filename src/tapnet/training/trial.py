@@ -24,6 +24,7 @@ from tapnet.training.protocol import Protocol, Reading
 
 Device = Literal["cpu", "cuda"]
 LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
+MOST_AT_ONCE = 10_000  # threads or devices
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
 
 
@@ -75,8 +76,8 @@ class Trial:
         if not 0 <= self.seed < 2**63:
             raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
         for name in ("threads", "devices"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name} is at least 1, not {getattr(self, name)}")
+            if not 1 <= getattr(self, name) <= MOST_AT_ONCE:
+                raise SettingError(f"{name} is 1 to {MOST_AT_ONCE}, not {getattr(self, name)}")
 
     @cached_property
     def key(self) -> str:
