@@ -70,6 +70,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standar
 def main() -> None:
     """Runs the command; a user's mistake is one line on standard error, never a traceback."""
     before = signal.signal(signal.SIGINT, _remember_interrupt)
+    sys.unraisablehook = _say_unless_interrupted
     try:
         code = app(standalone_mode=False)
     except TapnetError as error:
@@ -94,6 +95,12 @@ def _remember_interrupt(number: int, _: FrameType | None) -> None:
     """A KeyboardInterrupt can get lost in the imports of a library; before the work starts, this one is asked for."""
     interrupts.append(number)
     raise KeyboardInterrupt
+
+
+def _say_unless_interrupted(lost: Any) -> None:
+    """Where an exception cannot be raised Python prints it; a Ctrl-C there is remembered, and needs no words."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
 
 
 def stop(message: str, code: int) -> NoReturn:

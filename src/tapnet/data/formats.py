@@ -149,7 +149,7 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
                 if whole and (len(word) > LONGEST_WORD or abs(int(word)) >= 2**63):
                     raise DataError(f"{file}:{line}: {word.strip()[:40]} is too large")
     except UnicodeDecodeError:
-        raise DataError(f"{file}:{_undecodable_line(file)}: not plain text, so it cannot be read") from None
+        raise DataError(f"{file}{_undecodable_line(file)}: not plain text, so it cannot be read") from None
     except UNREADABLE as unreadable:
         raise DataError(f"{file}: cannot be read to its end ({unreadable})") from None
     if rows == 0:
@@ -162,9 +162,13 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 
 
-def _undecodable_line(file: Place) -> int:
-    with file.open("rb") as lines:
-        return next(i for i, line in enumerate(lines, start=1) if not line.isascii())
+def _undecodable_line(file: Place) -> str:
+    """ ":" and the first line that is no plain text; nothing where it is the file's name in its archive."""
+    try:
+        with file.open("rb") as lines:
+            return next((f":{i}" for i, line in enumerate(lines, start=1) if not line.isascii()), "")
+    except UnicodeDecodeError:
+        return ""
 
 
 def _rows(file: Place) -> Iterator[tuple[int, list[str]]]:
@@ -205,7 +209,7 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read ({error})") from None
     if not text.isascii():
-        raise DataError(f"{file}:{_undecodable_line(file)}: not plain text, so it cannot be read")
+        raise DataError(f"{file}{_undecodable_line(file)}: not plain text, so it cannot be read")
     numbers, start, line = _tokens(text, file)
     count = np.diff(np.append(start, len(numbers)))  # words in each line
 
