@@ -7,6 +7,8 @@ import pytest
 
 from commands import tapnet, tapnet_ends
 from tapnet import load_dataset
+from tapnet.cli.app import find_cluster
+from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
 from tapnet.training.cluster import Cluster, Mailbox
 from tapnet.training.executors import DataReference, Event, run_trials
@@ -71,7 +73,7 @@ def test_every_trial_completes_when_a_node_is_killed_in_the_middle(nodes, tmp_pa
 def test_a_stopped_run_leaves_checkpoints_that_go_on_without_the_cluster(nodes, tmp_path):
     from test_parallel import stop_after
 
-    trials, serial, store = make(3), Store(tmp_path / "serial"), Store(tmp_path / "ray")
+    trials, serial, store = make(2, epochs=80), Store(tmp_path / "serial"), Store(tmp_path / "ray")
     assert not run_trials(trials, MUTAG, store, on_event=stop_after(3), cluster=Cluster(nodes.address))
     assert sum(store.checkpoint_file(trial).exists() for trial in trials) == 1  # on one CPU one trial was under way
     assert run_trials(trials, MUTAG, store)
@@ -112,6 +114,18 @@ def test_without_ray_one_line_says_what_to_install(tmp_path):
     done = tapnet("train", "MUTAG", "--ray", "local", "--out", tmp_path / "run", program=program)
     assert done.returncode == 1
     assert done.stderr == "tapnet: --ray needs Ray: pip install 'tapnet[cluster]'\n"
+
+
+@pytest.mark.parametrize("cpus", [0, -1, 1.5, float("nan"), float("inf")])
+def test_what_a_trial_takes_is_a_part_of_a_node_or_whole_numbers(cpus):
+    with pytest.raises(SettingError, match="--cpus-per-trial is"):
+        Cluster("local", cpus)
+
+
+@pytest.mark.parametrize(("jobs", "cpus", "cores"), [(2, 1, 2), (4, 0.5, 2), (1, 0.25, 1), (3, 2, 6), (None, 1, None)])
+def test_a_local_cluster_has_the_cores_that_its_jobs_take(jobs, cpus, cores):
+    cluster, _ = find_cluster("local", cpus, None, jobs, threads=1, device="cpu")
+    assert cluster.local_cpus == cores
 
 
 def test_the_mailbox_hands_over_everything_once():

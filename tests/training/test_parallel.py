@@ -115,6 +115,18 @@ def test_torchrun_gives_what_devices_gives(tmp_path):
     ours, theirs = (sorted((tmp_path / name / "models").iterdir()) for name in ("option", "torchrun"))
     assert [file.name for file in ours] == [file.name for file in theirs]
     assert [file.read_bytes() for file in ours] == [file.read_bytes() for file in theirs]
+    again = tapnet(*words, "--out", tmp_path / "torchrun", program=command)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == by_torchrun.stdout
+
+
+def test_without_fabric_one_line_says_what_to_install(tmp_path):
+    program = "import sys; sys.modules['lightning_fabric'] = None; from tapnet.cli import main; main()"
+    words = ["train", "MUTAG", "--devices", "2", "--out", tmp_path / "run"]
+    done = tapnet(*words, program=[sys.executable, "-c", program])
+    assert done.returncode == 1
+    assert done.stderr == "tapnet: --devices needs Lightning Fabric: pip install 'tapnet[cluster]'\n"
+    assert not (tmp_path / "run").exists()
 
 
 def test_shares_cover_a_step_and_few_graphs_are_not_shared():

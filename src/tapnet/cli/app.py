@@ -163,7 +163,7 @@ def find_cluster(
     found = "cuda" if gpus and device == "auto" else find_device(device)
     cpus = threads if cpus is None else cpus
     gpus = float(found == "cuda") if gpus is None else gpus
-    return Cluster(address, cpus, gpus, local_cpus=jobs and math.ceil(jobs * max(cpus, 1))), found
+    return Cluster(address, cpus, gpus, local_cpus=jobs and max(1, math.ceil(jobs * cpus))), found
 
 
 def find_device(name: str) -> Any:

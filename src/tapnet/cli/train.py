@@ -178,6 +178,10 @@ def train(
     devices = devices or torchrun_size() or 1
     if devices > 1 and ray is not None:
         raise SettingError("--devices shares a fold, --ray hands out whole folds: one or the other")
+    if devices > 1:
+        from tapnet.training.parallel import require_fabric
+
+        require_fabric()
     cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
     jobs = jobs or max(1, available_cores() // threads)
     if jobs > 1 and devices == 1 and cluster is None:

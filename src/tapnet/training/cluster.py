@@ -6,28 +6,26 @@ A worker needs nothing but the program: the data come through Ray's object store
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import resource
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError, TapnetError
-from tapnet.training.executors import Event, OnEvent
+from tapnet.training.executors import Event, Session
 from tapnet.training.loop import Interrupted, run_trial
 from tapnet.training.processes import available_cores
-from tapnet.training.store import Store
+from tapnet.training.store import Store, pack_checkpoint, unpack_checkpoint
 from tapnet.training.trial import Trial, TrialResult
 
 RETRIES = 5  # of a trial whose worker or node was lost
@@ -49,26 +47,20 @@ class Cluster:
             if not 0 <= value < float("inf") or (value > 1 and value != int(value)):
                 words = name.replace("_", "-")
                 raise SettingError(f"--{words} is a whole number, or a part of one between 0 and 1, not {value:g}")
+        if self.cpus_per_trial == 0:
+            raise SettingError("--cpus-per-trial is more than 0: Ray would start every trial at once")
 
 
-def run_on_cluster(
-    trials: Sequence[Trial],
-    dataset: GraphDataset,
-    store: Store,
-    cluster: Cluster,
-    *,
-    checkpoint_every: int,
-    on_event: OnEvent,
-    should_stop: Callable[[], bool],
-) -> bool:
+def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
     """Runs every trial; False if it was asked to stop early, with checkpoints in the store then."""
+    store, dataset = session.store, session.data.load()
     with _connected(cluster) as ray:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
-        begun = {trial.key: state for trial in trials if (state := store.load_checkpoint(trial)) is not None}
-        ray.get([mailbox.keep.remote(key, _packed(state)) for key, state in begun.items()])
+        begun = [(trial, state) for trial in trials if (state := store.load_checkpoint(trial)) is not None]
+        ray.get([mailbox.keep.remote(trial.key, pack_checkpoint(trial, state)) for trial, state in begun])
         task = ray.remote(_run_away).options(
             num_cpus=cluster.cpus_per_trial,
             num_gpus=cluster.gpus_per_trial,
@@ -76,23 +68,23 @@ def run_on_cluster(
             scheduling_strategy="SPREAD",
         )
         data = ray.put(dataset)
-        running = {task.remote(trial, [data], mailbox, checkpoint_every): trial for trial in trials}
+        running = {task.remote(trial, [data], mailbox, session.checkpoint_every): trial for trial in trials}
         by_key, complete = {trial.key: trial for trial in trials}, True
         while running:
             ended, _ = ray.wait(list(running), timeout=0.2)
-            if should_stop():
+            if session.should_stop():
                 mailbox.stop.remote()
             answers = {running.pop(one): _answer(ray, one) for one in ended}
             events, checkpoints = ray.get(mailbox.take.remote([trial.key for trial in answers]))
             for key, packed in checkpoints.items():
-                store.save_checkpoint(by_key[key], _unpacked(packed))
+                store.write_checkpoint(by_key[key], packed)
             for trial, answer in answers.items():
                 complete = complete and answer is not None
                 if answer is not None:
                     answer.keep(store)
                     store.drop_checkpoint(trial)
             for event in events:
-                on_event(event)
+                session.on_event(event)
         return complete
 
 
@@ -156,10 +148,10 @@ class _Away:
     model: tuple[Mapping[str, Tensor], Mapping[str, Any]] | None = field(default=None, init=False)
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
-        return None if self.checkpoint is None else _unpacked(self.checkpoint)
+        return None if self.checkpoint is None else unpack_checkpoint(trial, self.checkpoint)
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
-        _answered(self.mailbox.keep.remote(trial.key, _packed(state), new=True))
+        _answered(self.mailbox.keep.remote(trial.key, pack_checkpoint(trial, state), new=True))
 
     def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
         self.model = (weights, description)
@@ -215,17 +207,6 @@ def _this_node() -> str:
     import ray
 
     return f"{ray.util.get_node_ip_address()} {ray.get_runtime_context().get_node_id()[:6]}"
-
-
-def _packed(state: Mapping[str, Any]) -> bytes:
-    out = io.BytesIO()
-    torch.save(state, out)
-    return out.getvalue()
-
-
-def _unpacked(state: bytes) -> dict[str, Any]:
-    values: dict[str, Any] = torch.load(io.BytesIO(state), weights_only=True)
-    return values
 
 
 # ---- the connection ----

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +29,7 @@ from tapnet.training.processes import (
 )
 from tapnet.training.store import Store
 from tapnet.training.team import ALONE, Nowhere, Team
-from tapnet.training.trial import Trial
+from tapnet.training.trial import Trial, TrialResult
 
 if TYPE_CHECKING:
     from tapnet.training.cluster import Cluster
@@ -66,6 +66,17 @@ class DataReference:
         return dataset.subset(np.linspace(0, len(dataset) - 1, self.graphs).astype(int))
 
 
+@dataclass(frozen=True)
+class Session:
+    """What the trials of a run share: their data, where results go, who hears of them, and when to stop."""
+
+    data: DataReference
+    store: Store
+    checkpoint_every: int
+    on_event: OnEvent
+    should_stop: Callable[[], bool]
+
+
 def run_trials(
     trials: Sequence[Trial],
     data: DataReference,
@@ -83,44 +94,46 @@ def run_trials(
     Several programs may share a store: each trains what no other is training, then waits for what the others are at.
     """
     if torchrun_rank() > 0:  # another process of the team keeps the store
-        return _run_in_team(trials, data, store, checkpoint_every, on_event, lambda: False)
+        return _run_in_team(trials, Session(data, store, checkpoint_every, on_event, should_stop=lambda: False))
     missing = [trial for trial in trials if store.load(trial) is None]
     for trial in set(trials).difference(missing):
         store.tidy(trial)
     jobs = min(jobs, len(missing))
-    with _stop_on_interrupt() as stop:
-        if torchrun_size() or (missing and missing[0].devices > 1):
-            return _run_in_team(missing, data, store, checkpoint_every, on_event, stop.is_set)
-        if cluster is not None and missing:
-            return _run_on_cluster(missing, data, store, cluster, checkpoint_every, on_event, stop.is_set)
+    with _stop_on_interrupt() as should_stop:
+        session = Session(data, store, checkpoint_every, on_event, should_stop)
+        if torchrun_size():
+            return _run_in_team(trials, session)  # all of them: the other processes wait for this one to join
+        if not missing:
+            return True
+        if missing[0].devices > 1:
+            return _run_in_team(missing, session)
+        if cluster is not None:
+            return _run_on_cluster(missing, session, cluster)
         if jobs > 1:
-            return _run_in_processes(missing, data, store, jobs, checkpoint_every, on_event, stop)
-        dataset = data.load() if missing else None
-
-        def run(left: Sequence[Trial]) -> list[Trial]:
-            assert dataset is not None
-            return [t for t in left if not attempt(t, dataset, store, checkpoint_every, on_event, stop.is_set)]
-
-        return until_done(missing, run, stop.is_set)
+            return _run_in_processes(missing, session, jobs)
+        return run_in_turn(missing, session)
 
 
-def attempt(
-    trial: Trial,
-    dataset: GraphDataset,
-    store: Store,
-    checkpoint_every: int,
-    on_event: OnEvent,
-    should_stop: Callable[[], bool],
-    team: Team = ALONE,
-) -> bool:
+def run_in_turn(trials: Sequence[Trial], session: Session, team: Team = ALONE) -> bool:
+    """One after another, in this process and those of its team; False if it was asked to stop early."""
+    dataset = session.data.load()
+
+    def run(left: Sequence[Trial]) -> list[Trial]:
+        return [trial for trial in left if not attempt(trial, dataset, session, team)]
+
+    return until_done(trials, run, lambda: team.said_by_first(session.should_stop()))
+
+
+def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: Team = ALONE) -> bool:
     """Trains a trial, unless another program is at it; whether its result is in the store now."""
-    if team.said_by_first(should_stop()):
+    store = session.store
+    if team.said_by_first(session.should_stop()):
         return False
     with store.claim(trial) if team.rank == 0 else contextlib.nullcontext(False) as claimed:
         result = store.load(trial) if claimed else None  # another program may have stored it meanwhile
         ours, there = team.said_by_first((claimed, result is not None))
         if result is not None:
-            on_event(Event(trial, trial.training.epochs, result.reading.accuracy))
+            session.on_event(stored_event(result))
         if there or not ours:
             return there
         try:
@@ -128,9 +141,9 @@ def attempt(
                 trial,
                 dataset,
                 store if claimed else Nowhere(),
-                checkpoint_every=checkpoint_every,
-                progress=reporter(trial, on_event),
-                should_stop=should_stop,
+                checkpoint_every=session.checkpoint_every,
+                progress=reporter(trial, session.on_event),
+                should_stop=session.should_stop,
                 team=team,
             )
         except Interrupted:
@@ -154,80 +167,54 @@ def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
     return lambda epoch, accuracy: send(Event(trial, epoch, accuracy))
 
 
-def _run_in_team(
-    trials: Sequence[Trial],
-    data: DataReference,
-    store: Store,
-    checkpoint_every: int,
-    on_event: OnEvent,
-    should_stop: Callable[[], bool],
-) -> bool:
+def stored_event(result: TrialResult) -> Event:
+    """Of a trial that another program has stored meanwhile."""
+    return Event(result.trial, result.trial.training.epochs, result.reading.accuracy)
+
+
+def _run_in_team(trials: Sequence[Trial], session: Session) -> bool:
     from tapnet.training.parallel import run_in_team
 
-    return run_in_team(
-        trials, data, store, checkpoint_every=checkpoint_every, on_event=on_event, should_stop=should_stop
-    )
+    return run_in_team(trials, session)
 
 
-def _run_on_cluster(
-    trials: Sequence[Trial],
-    data: DataReference,
-    store: Store,
-    cluster: Cluster,
-    checkpoint_every: int,
-    on_event: OnEvent,
-    should_stop: Callable[[], bool],
-) -> bool:
+def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
     from tapnet.training.cluster import run_on_cluster
+
+    store = session.store
 
     def run(left: Sequence[Trial]) -> list[Trial]:
         with contextlib.ExitStack() as claims:
             ours = [trial for trial in left if claims.enter_context(store.claim(trial))]
             there = [result for trial in ours if (result := store.load(trial)) is not None]
-            for result in there:  # another program has stored it meanwhile
-                on_event(Event(result.trial, result.trial.training.epochs, result.reading.accuracy))
+            for result in there:
+                session.on_event(stored_event(result))
             if todo := [trial for trial in ours if trial not in {result.trial for result in there}]:
-                run_on_cluster(
-                    todo,
-                    data.load(),
-                    store,
-                    cluster,
-                    checkpoint_every=checkpoint_every,
-                    on_event=on_event,
-                    should_stop=should_stop,
-                )
+                run_on_cluster(todo, session, cluster)
         return [trial for trial in left if store.load(trial) is None]
 
-    return until_done(trials, run, should_stop)
-
-
-class _Flag:
-    def __init__(self) -> None:
-        self._on = False
-
-    def set(self) -> None:
-        self._on = True
-
-    def is_set(self) -> bool:
-        return self._on
+    return until_done(trials, run, session.should_stop)
 
 
 @contextlib.contextmanager
-def _stop_on_interrupt() -> Iterator[_Flag]:
-    """The first Ctrl-C (or a polite kill) asks the running trials to stop after their epoch; the second ends it all."""
-    flag = _Flag()
+def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Whether to stop: the first Ctrl-C (or a polite kill) asks trials to end after their epoch, the second ends it."""
+    asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if flag.is_set():
+        if asked:
             raise KeyboardInterrupt
-        flag.set()
+        asked.append(number)
+
+    def should_stop() -> bool:
+        return bool(asked)
 
     if threading.current_thread() is not threading.main_thread():
-        yield flag  # whoever owns the main thread handles signals
+        yield should_stop  # whoever owns the main thread handles signals
         return
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield flag
+        yield should_stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -235,62 +222,53 @@ def _stop_on_interrupt() -> Iterator[_Flag]:
 
 # ---- several processes ----
 
-_worker: dict[str, Any] = {}  # what each process was given when it started
+_worker: list[tuple[GraphDataset, Session]] = []  # what this process was given when it started
 
 
-def _start_worker(data: DataReference, store: Store, events: Any, stop: Any, checkpoint_every: int) -> None:
+def _start_worker(session: Session, events: Any) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
     threading.Thread(target=end_with_parent, daemon=True).start()
-    _worker.update(dataset=data.load(), store=store, events=events, stop=stop, checkpoint_every=checkpoint_every)
+    _worker.append((session.data.load(), session))
 
 
 def _attempt_in_worker(trial: Trial) -> bool:
-    w = _worker
-    return attempt(trial, w["dataset"], w["store"], w["checkpoint_every"], w["events"].put, w["stop"].is_set)
+    return attempt(trial, *_worker[0])
 
 
-def _listen(futures: Sequence[Future[bool]], events: Any, on_event: OnEvent, stop: _Flag, stop_all: Any) -> None:
+def _listen(futures: Sequence[Future[bool]], events: Any, session: Session, stop_all: Any) -> None:
     """Passes events on until every trial has ended; asks all to stop when asked to, or when one has failed."""
     while True:
         done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
         failed = any(future.done() and future.exception() is not None for future in futures)
-        if stop.is_set() or failed:
+        if session.should_stop() or failed:
             stop_all.set()
         try:
-            on_event(events.get(timeout=0.1))
+            session.on_event(events.get(timeout=0.1))
         except queue.Empty:
             if done:
                 return
 
 
-def _run_in_processes(
-    trials: Sequence[Trial],
-    data: DataReference,
-    store: Store,
-    jobs: int,
-    checkpoint_every: int,
-    on_event: OnEvent,
-    stop: _Flag,
-) -> bool:
+def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> bool:
     context = process_context()
     events, stop_all = context.Queue(), context.Event()
-    arguments = (data, store, events, stop_all, checkpoint_every)
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=arguments) as pool:
+    theirs = replace(session, on_event=events.put, should_stop=stop_all.is_set)
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(theirs, events)) as pool:
 
         def run(left: Sequence[Trial]) -> list[Trial]:
             with deaf_to_interrupts():
                 futures = [pool.submit(_attempt_in_worker, trial) for trial in left]
             try:
-                _listen(futures, events, on_event, stop, stop_all)
+                _listen(futures, events, session, stop_all)
             except BaseException:
                 stop_all.set()  # leaving the pool waits for its processes: they end after their epoch
                 raise
             return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]
 
         try:
-            return until_done(trials, run, stop.is_set)
+            return until_done(trials, run, session.should_stop)
         except BrokenProcessPool:
-            if stop.is_set():
+            if session.should_stop():
                 return False
             raise TapnetError(
                 "a process of the run died (out of memory?); the same command goes on from the last checkpoint, "

@@ -10,7 +10,8 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -21,10 +22,9 @@ from torch.multiprocessing.spawn import ProcessExitedException
 from tapnet.errors import SettingError, TapnetError
 from tapnet.models.base import GraphClassifier
 from tapnet.nn.norm import BatchNorm
-from tapnet.training.executors import DataReference, OnEvent, attempt, until_done
+from tapnet.training.executors import Session, run_in_turn
 from tapnet.training.processes import deaf_to_interrupts, end_with_parent, torchrun_size
-from tapnet.training.store import Store
-from tapnet.training.team import Share, Team, load_fabric
+from tapnet.training.team import Share, Team
 from tapnet.training.trial import Device, Trial
 
 if TYPE_CHECKING:
@@ -69,15 +69,7 @@ class FabricTeam(Team):
         return (seed + 1_000_003 * epoch + self.rank) % 2**63
 
 
-def run_in_team(
-    trials: Sequence[Trial],
-    data: DataReference,
-    store: Store,
-    *,
-    checkpoint_every: int,
-    on_event: OnEvent,
-    should_stop: Callable[[], bool],
-) -> bool:
+def run_in_team(trials: Sequence[Trial], session: Session) -> bool:
     """Trial after trial, each on all its devices; False if it was asked to stop early.
 
     Under torchrun this process is a member already; otherwise the members are started here, and end with the work.
@@ -85,18 +77,13 @@ def run_in_team(
     fabric = make_fabric(trials[0].device, trials[0].devices)
     if torchrun_size():
         fabric.launch()
-        return _run_as_member(fabric, trials, data, store, checkpoint_every, on_event, should_stop)
+        return _run_as_member(fabric, trials, session)
     context = torch.multiprocessing.get_context("spawn")
     events, stop = context.Queue(), context.Event()
-    member = partial(  # bound, since Fabric would look into arguments
-        _start_member,
-        trials=trials,
-        data=data,
-        store=store,
-        checkpoint_every=checkpoint_every,
-        events=events,
-        stop=stop,
-    )
+    theirs = replace(session, on_event=events.put, should_stop=stop.is_set)
+    member = partial(
+        _start_member, trials=trials, session=theirs, events=events
+    )  # bound: Fabric would look into arguments
     outcome: list[bool | BaseException] = []
 
     def launch() -> None:
@@ -110,7 +97,7 @@ def run_in_team(
     thread.start()
     failure: TapnetError | None = None
     while thread.is_alive() or not events.empty():
-        if should_stop():
+        if session.should_stop():
             stop.set()
         try:
             event = events.get(timeout=0.1)
@@ -119,12 +106,12 @@ def run_in_team(
         if isinstance(event, TapnetError):
             failure = event
         else:
-            on_event(event)
+            session.on_event(event)
     thread.join()
     if failure is not None:
         raise failure
     if isinstance(outcome[0], ProcessExitedException):
-        if should_stop():
+        if session.should_stop():
             return False
         raise TapnetError("a process of the run died; the same command goes on from the last checkpoint")
     if isinstance(outcome[0], BaseException):
@@ -132,18 +119,27 @@ def run_in_team(
     return outcome[0]
 
 
+def require_fabric() -> Any:
+    """Lightning's Fabric, which is an extra."""
+    try:
+        import lightning_fabric
+    except ImportError:
+        raise TapnetError("--devices needs Lightning Fabric: pip install 'tapnet[cluster]'") from None
+    return lightning_fabric
+
+
 def make_fabric(device: Device, devices: int) -> Fabric:
-    strategies = load_fabric().strategies
+    lightning_fabric = require_fabric()
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # of the members: torch would warn of the flag below
     of_torchrun = torchrun_size()
     if of_torchrun and of_torchrun != devices:
         raise SettingError(f"torchrun has started {of_torchrun} processes, not {devices}")
     local = int(os.environ["LOCAL_WORLD_SIZE"]) if of_torchrun else devices
-    fabric: Fabric = load_fabric().Fabric(
+    fabric: Fabric = lightning_fabric.Fabric(
         accelerator=device,
         devices=local,
         num_nodes=devices // local,
-        strategy=strategies.DDPStrategy(
+        strategy=lightning_fabric.strategies.DDPStrategy(
             start_method="popen" if of_torchrun else "spawn",
             find_unused_parameters=True,  # a layer may have weights that a choice of settings leaves out
         ),
@@ -154,40 +150,18 @@ def make_fabric(device: Device, devices: int) -> Fabric:
 # ---- in a member ----
 
 
-def _start_member(
-    fabric: Fabric,
-    trials: Sequence[Trial],
-    data: DataReference,
-    store: Store,
-    checkpoint_every: int,
-    events: Any,
-    stop: Any,
-) -> bool:
+def _start_member(fabric: Fabric, trials: Sequence[Trial], session: Session, events: Any) -> bool:
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
-        complete = _run_as_member(fabric, trials, data, store, checkpoint_every, events.put, stop.is_set)
+        return _run_as_member(fabric, trials, session)
     except TapnetError as error:
         events.put(error)
-        complete = False
-    return complete
+        return False
 
 
-def _run_as_member(
-    fabric: Fabric,
-    trials: Sequence[Trial],
-    data: DataReference,
-    store: Store,
-    checkpoint_every: int,
-    on_event: OnEvent,
-    should_stop: Callable[[], bool],
-) -> bool:
-    team, dataset = FabricTeam(fabric), data.load()
-    report = on_event if team.rank == 0 else lambda _: None
-
-    def agree_to_stop() -> bool:
-        return team.said_by_first(should_stop())
-
-    def run(left: Sequence[Trial]) -> list[Trial]:
-        return [t for t in left if not attempt(t, dataset, store, checkpoint_every, report, should_stop, team)]
-
-    return until_done(team.said_by_first(list(trials)), run, agree_to_stop)
+def _run_as_member(fabric: Fabric, trials: Sequence[Trial], session: Session) -> bool:
+    team = FabricTeam(fabric)
+    missing = [trial for trial in trials if session.store.load(trial) is None] if team.rank == 0 else []
+    if team.rank > 0:
+        session = replace(session, on_event=lambda _: None)  # the first one speaks
+    return run_in_turn(team.said_by_first(missing), session, team)

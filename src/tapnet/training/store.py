@@ -130,21 +130,16 @@ class Store:
         save_model_file(self.model_file(trial), weights, description)
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
-        packed = io.BytesIO()
-        torch.save(state, packed)
-        content = packed.getvalue()
-        write_atomically(self.checkpoint_file(trial), _seal(trial, content) + content)
+        self.write_checkpoint(trial, pack_checkpoint(trial, state))
+
+    def write_checkpoint(self, trial: Trial, packed: bytes) -> None:
+        write_atomically(self.checkpoint_file(trial), packed)
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
         """The last state that was stored; None if there is none. A damaged file is set aside, not believed."""
         file = self.checkpoint_file(trial)
         try:
-            stored = file.read_bytes()
-            content = stored[SEAL_BYTES:]
-            if stored[:SEAL_BYTES] != _seal(trial, content):
-                raise ValueError("the content is not what was written")
-            state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
-            return state
+            return unpack_checkpoint(trial, file.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, MemoryError) as error:
@@ -158,6 +153,21 @@ class Store:
 
 
 SEAL_BYTES = 32
+
+
+def pack_checkpoint(trial: Trial, state: Mapping[str, Any]) -> bytes:
+    packed = io.BytesIO()
+    torch.save(state, packed)
+    content = packed.getvalue()
+    return _seal(trial, content) + content
+
+
+def unpack_checkpoint(trial: Trial, packed: bytes) -> dict[str, Any]:
+    content = packed[SEAL_BYTES:]
+    if packed[:SEAL_BYTES] != _seal(trial, content):
+        raise ValueError("the content is not what was written")
+    state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    return state
 
 
 def _seal(trial: Trial, content: bytes) -> bytes:

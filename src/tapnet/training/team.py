@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
 
-from tapnet.errors import TapnetError
 from tapnet.models.base import GraphClassifier
 from tapnet.training.trial import Trial, TrialResult
 
@@ -64,12 +63,3 @@ class Nowhere:
     def drop_checkpoint(self, trial: Trial) -> None: ...
     def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None: ...
     def save(self, result: TrialResult) -> None: ...
-
-
-def load_fabric() -> Any:
-    """Lightning's Fabric, which is an extra."""
-    try:
-        import lightning_fabric
-    except ImportError:
-        raise TapnetError("--devices needs Lightning Fabric: pip install 'tapnet[cluster]'") from None
-    return lightning_fabric
