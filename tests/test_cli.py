@@ -160,7 +160,7 @@ def test_train_takes_every_setting(tmp_path):
         ("--set epochs=3", 2, "--set epochs: that is an option of its own, --epochs"),
         ("--pool topkk", 2, "not 'topkk'; did you mean topk?"),
         ("--out /proc/nowhere", 1, "cannot be written"),
-        ("--out README.md", 1, "README.md"),
+        ("--out README.md", 1, "README.md: is a file; results go into a folder"),
         ("--data-dir no-such-folder", 2, "no-such-folder is not a folder"),
     ],
 )

@@ -351,6 +351,20 @@ def test_features_are_what_is_there_or_what_was_asked_for(families):
     assert small(epochs=1, features="degrees").fit(dataset).model_.features == "degrees"
 
 
+def test_categories_under_another_name_are_not_passed_over_in_silence():
+    graphs = [nx.path_graph(n) for n in range(3, 9)]
+    for g in graphs:
+        nx.set_node_attributes(g, "C", "element")
+    with pytest.warns(UserWarning, match="no node has the attribute 'label'.*'element': node_label='element'"):
+        small(epochs=1).fit(graphs, [0, 1] * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small(epochs=1, node_label="element").fit(graphs, [0, 1] * 3)
+        small(epochs=1, features="degrees").fit(graphs, [0, 1] * 3)
+        del graphs[0].nodes[0]["element"]  # what is not everywhere is no category
+        small(epochs=1).fit(graphs, [0, 1] * 3)
+
+
 def test_numbers_that_look_one_hot_in_one_graph_stay_numbers():
     rng = np.random.default_rng(0)
     data = [Data(x=torch.from_numpy(rng.integers(0, 2, (4, 2))).float(), edge_index=torch.tensor([[0, 1], [2, 3]]))

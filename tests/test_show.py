@@ -150,13 +150,16 @@ def test_a_run_is_drawn_as_curves_and_confusion(run):
         (["MODEL", "188"], "has graphs 0 to 187", 1),
         (["MODEL", "0", "--out", "x.gif"], "--out is a .png, .svg, .pdf file", 2),
         (["nothing", "0"], "no such file", 1),
-        ([".", "0"], "this folder has no final model", 1),
+        ([".", "0"], ".: this folder has no final model; train with --final", 1),
+        (["FOLDER", "0"], "this folder has no final model; give one of those in ", 1),
         (["MODEL", "nowhere.json"], "nowhere.json: no such file, and MUTAG has no graph of that name", 1),
         (["."], "no run of `tapnet train`", 1),
     ],
 )
 def test_mistakes_are_one_line(model, tmp_path, words, message, code):
-    done = tapnet("show", *(model if w == "MODEL" else w for w in words), folder=tmp_path, code=code)
+    done = tapnet(
+        "show", *({"MODEL": model, "FOLDER": model.parent}.get(w, w) for w in words), folder=tmp_path, code=code
+    )
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
@@ -193,6 +194,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         graphs = _checked(X)
         classes, codes = _numbered(_targets(graphs, y))
         dataset = self._dataset(graphs, codes)
+        if self.features is None and dataset.node_labels is None and dataset.node_attributes is None:
+            self._note_what_is_unused(graphs)
         values = tuple(classes.tolist())
         names = dataset.class_names if values == dataset.classes else None
         dataset = replace(dataset, y=torch.from_numpy(codes), classes=values, class_names=names)
@@ -206,6 +209,19 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             self._train(model, dataset, training, train, held_out, torch.Generator().manual_seed(seed))
         self.model_, self.classes_, self.n_features_in_ = model, classes, dataset.num_features
         return self
+
+    def _note_what_is_unused(self, graphs: Any) -> None:
+        """Nodes with something to tell, under another name than the one that is read."""
+        if _kind(graphs) != "NetworkX":
+            return
+        everywhere = [{*values} for g in graphs for _, values in g.nodes(data=True)]
+        if unused := sorted(set().union(*everywhere[:1]).intersection(*everywhere) - {"self_loop"}, key=str):
+            warnings.warn(
+                f"no node has the attribute {self.node_label!r}, so a node is its degree; nodes have "
+                f"{', '.join(map(repr, unused))}: node_label={unused[0]!r} makes it their category, "
+                'features="degrees" keeps the degree',
+                stacklevel=3,
+            )
 
     def _train(
         self,

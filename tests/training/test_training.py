@@ -71,7 +71,7 @@ def test_folds_are_the_stratified_ones_of_seed_zero(mutag):
         ("best", 10, 0, "protocol is one of paper, fair"),
         ("fair", 10, 10, "there is no fold 10"),
         ("fair", 189, 0, "more folds than graphs"),
-        ("fair", 150, 0, "folds cannot be made"),
+        ("fair", 150, 0, "150 folds cannot be made: even the largest class has but 125 graphs"),
     ],
 )
 def test_folds_that_cannot_be_are_refused(mutag, protocol, folds, fold, reason):

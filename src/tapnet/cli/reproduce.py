@@ -274,7 +274,9 @@ def _figure(
         return [], "Its two networks are not stored; without --stored they are trained."
     with training_progress(todo, 0) as on_event:
         for trial in todo:
-            run_trial(trial, dataset, store, progress=reporter(trial, on_event))
+            with store.claim(trial, wait=True):
+                if not store.model_file(trial).exists():  # another program may have trained it meanwhile
+                    run_trial(trial, dataset, store, progress=reporter(trial, on_event))
     files, words = draw_coarsening(store, dataset, trials)
     return files, "\n".join(words)
 

@@ -46,7 +46,9 @@ def model_file(path: Path) -> Path:
     if not (exists(path) and path.is_dir()):
         return path
     if not (path / FILE).is_file():
-        raise DataError(f"{path}: this folder has no final model; give one of {path}/models, or train with --final")
+        models = next((folder for folder in (path, path / "models") if any(folder.glob("*.safetensors"))), None)
+        which = "train with --final" if models is None else f"give one of those in {models}, or train with --final"
+        raise DataError(f"{path}: this folder has no final model; {which}")
     return path / FILE
 
 

@@ -68,13 +68,13 @@ def _parts(y: Tensor, folds: int) -> list[np.ndarray[tuple[int], np.dtype[np.int
 
     if folds > len(y):
         raise SettingError(f"{folds} folds of {len(y)} graphs: there cannot be more folds than graphs")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
-            splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
-            return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
-    except ValueError as error:
-        raise SettingError(f"{folds} folds cannot be made: {error}") from None
+    largest = int(y.bincount().max())
+    if folds > largest:
+        raise SettingError(f"{folds} folds cannot be made: even the largest class has but {largest} graphs")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
+        return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
 
 
 class Reading(NamedTuple):

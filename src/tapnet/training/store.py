@@ -31,6 +31,10 @@ class Store:
     folder: Path
     every_model: bool = True  # False: of the first fold alone, where there are hundreds of trials
 
+    def __post_init__(self) -> None:
+        if self.folder.is_file():
+            raise TapnetError(f"{self.folder}: is a file; results go into a folder")
+
     def result_file(self, trial: Trial) -> Path:
         return self.folder / "trials" / f"{trial.key}.json"
 
