@@ -61,7 +61,7 @@ def test_a_ratio_is_the_peers_time_over_ours_in_every_round():
 
 
 def test_every_benchmark_runs_at_a_tiny_size(tmp_path):
-    words = [str(ROOT / "benchmarks" / "run.py"), "--tiny", "--out", str(tmp_path / "results.json")]
+    words = [str(ROOT / "benchmarks" / "run.py"), "--tiny", "--threads", "1", "--out", str(tmp_path / "results.json")]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "results.json").read_text())["cases"]
@@ -77,7 +77,7 @@ def test_the_scaling_picture_is_drawn(tmp_path):
 
 
 def test_the_limits_are_measured():
-    words = [str(ROOT / "benchmarks" / "limits.py"), "--tiny"]
+    words = [str(ROOT / "benchmarks" / "limits.py"), "--tiny", "--threads", "1"]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "memory bandwidth" in result.stdout

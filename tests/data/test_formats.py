@@ -271,9 +271,10 @@ def test_reading_equals_pyg_on_cuneiform_with_all_its_parts(tmp_path):
     compare_with_pyg(Path(grakel.__file__).parent / "tests" / "data" / "Cuneiform", "Cuneiform")
 
 
-@pytest.mark.parametrize(
-    "name", ["MUTAG", "PTC", "PROTEINS", "DD", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "COLLAB"]
-)
+LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("DD", "REDDIT-BINARY", "COLLAB")]
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "PTC", "PROTEINS", "IMDB-BINARY", "IMDB-MULTI", *LARGE])
 def test_reading_equals_pyg_on_the_real_archives(real_data, tmp_path, name):
     with zipfile.ZipFile(real_data / f"{name}.zip") as packed:
         packed.extractall(tmp_path)

@@ -333,6 +333,7 @@ def molecules(dataset) -> list[tuple[str, str, nx.Graph]]:
     return found
 
 
+@pytest.mark.slow
 def test_graphs_of_the_size_of_reddit_multi12k(tmp_path):
     """The two sets that are not at hand have 11,929 graphs of 391 nodes: sizes as in the paper, trees as graphs."""
     entry = CATALOG["REDDIT-MULTI12K"]
