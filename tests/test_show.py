@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -14,7 +15,9 @@ from safetensors.torch import save_file
 from commands import tapnet_ends as tapnet
 from graphs import datasets, write_graph
 from tapnet import TAPNet, load_dataset
+from tapnet.data.write import write_tu
 from tapnet.errors import DataError, SettingError
+from tapnet.explorer.views import Choice, Explorer
 from tapnet.models.explain import explain
 from tapnet.nn.select import kept_nodes
 from tapnet.places import node_places
@@ -87,10 +90,22 @@ def test_a_stored_model_predicts_what_it_did_while_it_was_trained(run, model):
     torch.testing.assert_close(many.sum(1), torch.ones(188))
 
 
+def test_a_copy_that_numbers_its_labels_otherwise_is_read_by_what_they_mean(model, tmp_path):
+    mutag = load_dataset("MUTAG")
+    write_tu(replace(mutag, node_label_values=(2, 5, 6, 3, 4, 1, 0)), tmp_path / "MUTAG")
+    copy = load_dataset("MUTAG", tmp_path)
+    assert (copy.category_names[0], copy.category_names[2]) == ("Br", "C")
+    saved = SavedModel.load(model)
+    assert torch.equal(saved.reading(copy).x, saved.reading(mutag).x)
+    assert saved.reading(copy).category_names == tuple(map(str, mutag.categories))
+    first, second = (Explorer(saved, data).graph(0, Choice()) for data in (mutag, copy))
+    assert [first["categories"][i] for i in first["category"]] == [second["categories"][i] for i in second["category"]]
+
+
 def test_a_category_that_it_never_saw_counts_as_none_and_is_named(model):
     saved, mutag = SavedModel.load(model), load_dataset("MUTAG")
     other = mutag.subset([0])
-    strange = type(other)(**{**vars(other), "categories": ("Xe", *other.categories[1:])})
+    strange = type(other)(**{**vars(other), "categories": ("Xe", *other.categories[1:]), "label_names": None})
     with pytest.warns(UserWarning, match="Xe"):
         read = saved.reading(strange)
     assert read.x.shape == (17, 7)

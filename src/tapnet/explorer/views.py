@@ -138,10 +138,11 @@ class Explorer:
 
     @cached_property
     def _data_classes(self) -> list[str]:
-        """The names of the data set's classes; where the model has a class of that value, its name."""
-        own = self._data.class_names or tuple(map(str, self._data.classes))
+        """The names of the data set's classes: its own, else that of the model's class of the same value."""
+        if self._data.class_names is not None:
+            return list(self._data.class_names)
         known = dict(zip(map(str, self.saved.classes), self.saved.class_names, strict=True))
-        return [known.get(str(value), name) for value, name in zip(self._data.classes, own, strict=True)]
+        return [known.get(str(value), str(value)) for value in self._data.classes]
 
     def _parts(self, data: GraphDataset) -> list[str] | None:
         """What each graph was to the model: "training", "validation" or "test"; None where that is not known."""
@@ -235,6 +236,8 @@ class Explorer:
             return [0] * data.num_nodes, ["node"]
         known = dict(zip(map(str, self.saved.categories or ()), self.saved.category_names, strict=True))
         occurring, category = np.unique(data.x.numpy(), return_inverse=True)
+        if data.label_names is not None:
+            return category.tolist(), [data.category_names[i] for i in occurring]
         values = [str(data.categories[i])[:LONGEST_NAME] for i in occurring]
         return category.tolist(), [known.get(value, value) for value in values]
 

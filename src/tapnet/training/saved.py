@@ -108,11 +108,7 @@ class SavedModel:
             return dataset
         if dataset.categories is None:
             raise DataError(f"the model reads node categories; {dataset.name} has numbers")
-        exact = {value: i for i, value in enumerate(self.categories)}
-        named = {name: i for i, name in enumerate(self.category_names)}  # "C" for MUTAG's 0
-        plain = named | {_plain(value): i for value, i in exact.items()}
-        numbers = [exact.get(value, plain.get(_plain(value), -1)) for value in dataset.categories]
-        place = torch.tensor(numbers, dtype=torch.int64)
+        place = torch.tensor(self._numbers_of(dataset), dtype=torch.int64)
         x = place[dataset.x] if len(place) else dataset.x
         if bool((x < 0).any()):
             found = Unseen(self.features) if unseen is None else unseen
@@ -122,7 +118,21 @@ class SavedModel:
                 warnings.warn(str(found), stacklevel=2)
             known = (x >= 0).unsqueeze(1)
             x = torch.nn.functional.one_hot(x.clamp(min=0), len(self.categories)).float() * known
-        return replace(dataset, x=x, categories=self.categories, prepared={})  # prepared by the network, as it goes
+        # prepared by the network, as it goes
+        return replace(dataset, x=x, categories=self.categories, label_names=None, prepared={})
+
+    def _numbers_of(self, dataset: GraphDataset) -> list[int]:
+        """The model's number for each category of a data set, or -1: by what it means where both say so, else by value.
+
+        Copies of a set number their labels differently: carbon is MUTAG's 0 in one, and 2 in another.
+        """
+        exact = {value: i for i, value in enumerate(self.categories or ())}
+        named = {name: i for i, name in enumerate(self.category_names)}  # also of a file that says "C"
+        plain = named | {_plain(value): i for value, i in exact.items()}
+        values, names = dataset.categories or (), dataset.category_names
+        if dataset.label_names is not None and named.keys() >= set(names):
+            return [named[name] for name in names]
+        return [exact.get(value, plain.get(_plain(value), -1)) for value in values]
 
     @torch.inference_mode()
     def probabilities(self, dataset: GraphDataset) -> Tensor:
