@@ -53,7 +53,8 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
                 bars[key] = progress.add_task("", total=epochs, note="")
             epochs_done[key] = event.epoch
             progress.update(bars[key], description=escape(_placed(label(event.trial), event)))
-            progress.update(bars[key], completed=event.epoch, note=f"{event.accuracy:5.1f} %")
+            note = f"{event.accuracy:5.1f} %" if event.epoch else ""
+            progress.update(bars[key], completed=event.epoch, note=note)
             if event.epoch == epochs:
                 finished += 1
                 progress.remove_task(bars[key])
@@ -64,10 +65,14 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
 
 
 def _placed(label: str, event: Event) -> str:
+    if event.epoch == 0:
+        return f"{label}, in another program"
     return f"{label} on {event.where}" if event.where else label
 
 
 def _report_finished(event: Event, label: str) -> None:
+    if event.epoch == 0:
+        print(f"{event.trial.dataset} {label}: waiting for it", file=sys.stderr, flush=True)
     if event.epoch == event.trial.training.epochs:
         print(f"{event.trial.dataset} {label}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
 

@@ -36,6 +36,10 @@ def times_stored(log: Path) -> Counter[str]:
     return Counter(name for _, name in placed(log) if not name.startswith(("checkpoints/", "run/run.json", "parsed/")))
 
 
+def folds_told(err: str) -> int:
+    return sum("fold" in line and line.endswith(" %") for line in err.splitlines())
+
+
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_two_programs_on_one_store_share_the_work_and_end_alike(two, undisturbed, jobs):
     first, second, folder, log = two(jobs)
@@ -45,7 +49,7 @@ def test_two_programs_on_one_store_share_the_work_and_end_alike(two, undisturbed
     assert set(times_stored(log).values()) == {1}
     assert len(times_stored(log)) == 2 * FOLDS + 1  # of each fold the result and the model; the final model
     assert len({number for number, name in placed(log) if name.startswith("trials/")}) == 2 * jobs
-    assert [sum("fold" in line for line in err.splitlines()) for _, err in said] == [FOLDS, FOLDS]
+    assert [folds_told(err) for _, err in said] == [FOLDS, FOLDS]
     assert content(folder) == content(undisturbed)
     assert summary(folder) == summary(undisturbed)
 
@@ -56,18 +60,19 @@ def test_what_a_killed_program_was_training_the_other_finishes(two, undisturbed,
     os.killpg(first.pid, signal.SIGKILL)
     _, err = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0, err
-    assert sum("fold" in line for line in err.splitlines()) == FOLDS
+    assert folds_told(err) == FOLDS
     assert set(times_stored(log).values()) == {1}
     assert content(folder) == content(undisturbed)
 
 
 def test_ctrl_c_ends_a_program_that_waits_for_another(rings, undisturbed, tmp_path):
-    folder, log = tmp_path / "run", tmp_path / "log"
+    folder = tmp_path / "run"
     with (
         FileLock(folder / "checkpoints" / f"{summary(undisturbed)['trials'][0]}.lock"),
-        running(command(rings, folder, "--jobs", 1, folds=FOLDS), log=str(log)) as process,
+        running(command(rings, folder, "--jobs", 1, folds=FOLDS)) as process,
     ):
-        wait_for(lambda: sum(name.startswith("trials/") for _, name in placed(log)) == FOLDS - 1)
+        said = [process.stderr.readline() for _ in range(FOLDS)]  # a line for each of the others, then for that one
+        assert said[-1] == "RINGS fold 0, in another program: waiting for it\n"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err

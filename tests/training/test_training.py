@@ -228,7 +228,7 @@ def test_what_another_program_has_claimed_is_done_last_and_only_if_it_must_be(mu
 
     assert run_trials(trials, MUTAG, store, jobs=jobs, on_event=watch)
     assert sorted(events[:4]) == [(2, 1), (2, 2), (3, 1), (3, 2)]
-    assert sorted(events[4:]) == [(0, 2), (1, 1), (1, 2)]
+    assert sorted(event for event in events[4:] if event[1]) == [(0, 2), (1, 1), (1, 2)]
     assert all(store.load(trial) for trial in trials)
     assert not list(tmp_path.rglob("*.lock"))
 

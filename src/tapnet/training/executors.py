@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import signal
 import threading
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Event(NamedTuple):
-    """Something that happened to a trial."""
+    """Something that happened to a trial. At epoch 0: another program is training it."""
 
     trial: Trial
     epoch: int
@@ -121,7 +122,7 @@ def run_in_turn(trials: Sequence[Trial], session: Session, team: Team = ALONE) -
     def run(left: Sequence[Trial]) -> list[Trial]:
         return [trial for trial in left if not attempt(trial, dataset, session, team)]
 
-    return until_done(trials, run, lambda: team.said_by_first(session.should_stop()))
+    return until_done(trials, run, session, team)
 
 
 def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: Team = ALONE) -> bool:
@@ -152,13 +153,20 @@ def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: Team = 
 
 
 def until_done(
-    trials: Sequence[Trial], run: Callable[[Sequence[Trial]], Sequence[Trial]], should_stop: Callable[[], bool]
+    trials: Sequence[Trial],
+    run: Callable[[Sequence[Trial]], Sequence[Trial]],
+    session: Session,
+    team: Team = ALONE,
 ) -> bool:
     """Runs what ``run`` says is left, again and again: another program may store it, or die and leave it to us."""
+    told = False
     while trials:
         trials = run(trials)
-        if not trials or should_stop():
+        if not trials or team.said_by_first(session.should_stop()):
             break
+        for trial in () if told else trials:
+            session.on_event(Event(trial, 0, math.nan))
+        told = True
         time.sleep(LOOK_EVERY)
     return not trials
 
@@ -193,7 +201,7 @@ def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster)
                 run_on_cluster(todo, session, cluster)
         return [trial for trial in left if store.load(trial) is None]
 
-    return until_done(trials, run, session.should_stop)
+    return until_done(trials, run, session)
 
 
 @contextlib.contextmanager
@@ -266,7 +274,7 @@ def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> b
             return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]
 
         try:
-            return until_done(trials, run, session.should_stop)
+            return until_done(trials, run, session)
         except BrokenProcessPool:
             if session.should_stop():
                 return False
