@@ -214,8 +214,9 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         """Nodes with something to tell, under another name than the one that is read."""
         if _kind(graphs) != "NetworkX":
             return
-        everywhere = [{*values} for g in graphs for _, values in g.nodes(data=True)]
-        if unused := sorted(set().union(*everywhere[:1]).intersection(*everywhere) - {"self_loop"}, key=str):
+        names = [set(values) for g in graphs for _, values in g.nodes(data=True)]
+        everywhere: set[Any] = set.intersection(*names) if names else set()
+        if unused := sorted(everywhere - {"self_loop"}, key=str):
             warnings.warn(
                 f"no node has the attribute {self.node_label!r}, so a node is its degree; nodes have "
                 f"{', '.join(map(repr, unused))}: node_label={unused[0]!r} makes it their category, "

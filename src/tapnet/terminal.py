@@ -30,7 +30,7 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
         return f"fold {trial.fold}" if one_system else in_words(trial)
 
     if not sys.stderr.isatty():
-        yield lambda event: _report_finished(event, _placed(label(event.trial), event))
+        yield lambda event: _report(event, _placed(label(event.trial), event))
         return
     total = sum(t.training.epochs for t in trials)
     columns = (
@@ -70,7 +70,7 @@ def _placed(label: str, event: Event) -> str:
     return f"{label} on {event.where}" if event.where else label
 
 
-def _report_finished(event: Event, label: str) -> None:
+def _report(event: Event, label: str) -> None:
     if event.epoch == 0:
         print(f"{event.trial.dataset} {label}: waiting for it", file=sys.stderr, flush=True)
     if event.epoch == event.trial.training.epochs:

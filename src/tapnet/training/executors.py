@@ -122,7 +122,7 @@ def run_in_turn(trials: Sequence[Trial], session: Session, team: Team = ALONE) -
     def run(left: Sequence[Trial]) -> list[Trial]:
         return [trial for trial in left if not attempt(trial, dataset, session, team)]
 
-    return until_done(trials, run, session, team)
+    return _until_done(trials, run, session, team)
 
 
 def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: Team = ALONE) -> bool:
@@ -134,7 +134,7 @@ def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: Team = 
         result = store.load(trial) if claimed else None  # another program may have stored it meanwhile
         ours, there = team.said_by_first((claimed, result is not None))
         if result is not None:
-            session.on_event(stored_event(result))
+            session.on_event(_stored_event(result))
         if there or not ours:
             return there
         try:
@@ -152,7 +152,7 @@ def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: Team = 
         return True
 
 
-def until_done(
+def _until_done(
     trials: Sequence[Trial],
     run: Callable[[Sequence[Trial]], Sequence[Trial]],
     session: Session,
@@ -175,7 +175,7 @@ def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
     return lambda epoch, accuracy: send(Event(trial, epoch, accuracy))
 
 
-def stored_event(result: TrialResult) -> Event:
+def _stored_event(result: TrialResult) -> Event:
     """Of a trial that another program has stored meanwhile."""
     return Event(result.trial, result.trial.training.epochs, result.reading.accuracy)
 
@@ -196,12 +196,12 @@ def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster)
             ours = [trial for trial in left if claims.enter_context(store.claim(trial))]
             there = [result for trial in ours if (result := store.load(trial)) is not None]
             for result in there:
-                session.on_event(stored_event(result))
+                session.on_event(_stored_event(result))
             if todo := [trial for trial in ours if trial not in {result.trial for result in there}]:
                 run_on_cluster(todo, session, cluster)
         return [trial for trial in left if store.load(trial) is None]
 
-    return until_done(trials, run, session)
+    return _until_done(trials, run, session)
 
 
 @contextlib.contextmanager
@@ -274,7 +274,7 @@ def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> b
             return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]
 
         try:
-            return until_done(trials, run, session)
+            return _until_done(trials, run, session)
         except BrokenProcessPool:
             if session.should_stop():
                 return False
