@@ -18,6 +18,7 @@ from tapnet.paper.compare import corrected_p_value
 from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
 from tapnet.paper.report import BEGIN, END, Section, markdown, with_tables
 from tapnet.paper.targets import FIGURES, TARGETS, find_targets
+from tapnet.training.executors import DataReference
 from tapnet.training.store import Store
 
 # ---- the test of differences ----
@@ -84,6 +85,15 @@ def test_words_that_are_no_target_or_budget_are_refused():
     with pytest.raises(SettingError, match="quick, standard, paper"):
         find_budget("huge")
     assert BUDGETS["paper"].on("COLLAB").epochs == 200
+
+
+def test_a_few_graphs_are_small_ones_from_all_over_the_set():
+    whole, few = DataReference("MUTAG", None).load(), DataReference("MUTAG", None, graphs=24).load()
+    assert len(few) == 24
+    assert few.nodes_per_graph.max() <= whole.nodes_per_graph.median()
+    assert set(few.y.tolist()) == set(whole.y.tolist())
+    assert len(DataReference("MUTAG", None, graphs=150).load()) == 150
+    assert len(DataReference("MUTAG", None, graphs=1000).load()) == len(whole)
 
 
 # ---- pages ----

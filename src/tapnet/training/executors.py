@@ -58,13 +58,15 @@ class DataReference:
     data_dir: str | None
     download: bool = True
     features: Features | None = None
-    graphs: int | None = None  # so many of them, evenly spread over the set; None: all
+    graphs: int | None = None  # so many of the smaller half, evenly spread over the set; None: all
 
     def load(self) -> GraphDataset:
         dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
         if self.graphs is None or self.graphs >= len(dataset):
             return dataset
-        return dataset.subset(np.linspace(0, len(dataset) - 1, self.graphs).astype(int))
+        by_size = dataset.nodes_per_graph.argsort(stable=True)
+        small = by_size[: max(self.graphs, len(dataset) // 2)].sort().values
+        return dataset.subset(small[np.linspace(0, len(small) - 1, self.graphs).astype(int)])
 
 
 @dataclass(frozen=True)
