@@ -31,7 +31,9 @@ class Budget:
 
 _FEW = Effort(epochs=2, folds=3, run=2, graphs=24)
 BUDGETS = {
-    "quick": Budget("24 small graphs, 2 of 3 folds × 2 epochs: proves the path, its accuracies mean nothing", _FEW, _FEW),
+    "quick": Budget(
+        "24 small graphs, 2 of 3 folds × 2 epochs: proves the path, its accuracies mean nothing", _FEW, _FEW
+    ),
     "standard": Budget(
         "10 folds × 50 epochs; 2 folds × 10 epochs on DD, COLLAB and REDDIT", Effort(50), Effort(10, run=2)
     ),
