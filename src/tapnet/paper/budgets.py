@@ -35,7 +35,7 @@ BUDGETS = {
         "24 small graphs, 2 of 3 folds × 2 epochs: proves the path, its accuracies mean nothing", _FEW, _FEW
     ),
     "standard": Budget(
-        "10 folds × 50 epochs; 2 folds × 10 epochs on DD, COLLAB and REDDIT", Effort(50), Effort(10, run=2)
+        "10 folds × 30 epochs; 2 folds × 5 epochs on DD, COLLAB and REDDIT", Effort(30), Effort(5, run=2)
     ),
     "paper": Budget("10 folds × 200 epochs", Effort(200), Effort(200)),
 }
