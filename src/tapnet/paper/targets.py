@@ -119,7 +119,7 @@ TARGETS: dict[str, Target] = {
         Target(
             "pools",
             "All pooling layers in TAPNet's architecture",
-            SMALL,
+            (*SMALL, "DD", "COLLAB", "REDDIT-BINARY"),
             (
                 *(_DIFF, _SORT, _TOPK),
                 *(Row(f"Net_{pool}", changed={"pool": pool}) for pool in ("sag", "eigen", "haar")),
