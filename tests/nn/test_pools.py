@@ -152,6 +152,12 @@ def test_weights_of_edges_count_in_products_and_degrees():
         torch.testing.assert_close(weighted.propagate(x, norm), DenseBatch(a[None]).propagate(x, norm))
 
 
+def test_the_diff_layer_learns_to_predict_links_as_its_authors_program_does():
+    x, edge_index, batch = some_graphs()
+    graphs, layer = GraphBatch.from_edge_index(x, edge_index, batch), DiffPool(CHANNELS, 4, "neighbour").double()
+    torch.testing.assert_close(layer.coarsen(x, graphs).loss, diff_pool(layer.assign(x, graphs), x, graphs).link)
+
+
 def test_a_layer_names_what_it_is():
     assert "clusters=3" in repr(DiffPool(4, 3, "neighbour"))
     assert "ratio=0.5" in repr(TopKPool(4, 0.5))
