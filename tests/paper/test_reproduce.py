@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from tapnet.models.registry import MODELS, find_model
 from tapnet.paper.budgets import BUDGETS, find_budget
 from tapnet.paper.compare import corrected_p_value
 from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
+from tapnet.paper.figures import _connectivity
 from tapnet.paper.report import BEGIN, END, Section, markdown, with_tables
+from tapnet.paper.reproduce import Stored, cells_of
 from tapnet.paper.targets import FIGURES, TARGETS, find_targets
 from tapnet.training.executors import DataReference
 from tapnet.training.store import Store
@@ -97,6 +100,20 @@ def test_a_few_graphs_are_small_ones_from_all_over_the_set():
 
 
 # ---- pages ----
+
+
+def test_a_system_has_one_colour_also_where_another_was_not_measured():
+    target, names = TARGETS["connectivity"], ("PTC", "IMDB-MULTI")
+    stored = Stored(Store(Path(__file__).parents[2] / "results"))
+    cells = [
+        cell
+        for cell in cells_of(target, names, ["paper"], stored, {})
+        if (cell.dataset, cell.row.label) != ("IMDB-MULTI", "w/o GCT")
+    ]
+    lines = [line for ax in _connectivity(target, names, cells).axes for line in ax.lines]
+    assert len(lines) == 14
+    looks = {(line.get_label(), line.get_color(), line.get_marker()) for line in lines}
+    assert len(looks) == len({label for label, *_ in looks}) == 4
 
 
 def test_markdown_keeps_bars_inside_their_cells():

@@ -113,13 +113,15 @@ def _lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
 def _connectivity(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
     """The share of isolated nodes and the number of components after each layer."""
     figure, axes = new_figure(1 + 3.2 * len(names), 5.4, 2, len(names))
+    labels = [row.label for row in target.rows]
     for column, name in enumerate(names):
         seen: set[str] = set()
         for cell in cells:
             levels = coarsened(cell) if cell.dataset == name and cell.row.label not in seen else []
             if not levels:
                 continue
-            look = {"marker": "osD^v"[len(seen) % 5], "color": COLOURS[len(seen) % len(COLOURS)], "markersize": 5}
+            place = labels.index(cell.row.label)
+            look = {"marker": "osD^v"[place % 5], "color": COLOURS[place % len(COLOURS)], "markersize": 5}
             seen.add(cell.row.label)
             values = (
                 [100 * level.isolated / level.nodes for level in levels],
