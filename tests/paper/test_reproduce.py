@@ -16,8 +16,8 @@ from tapnet.errors import DataError, SettingError
 from tapnet.models.registry import MODELS, find_model
 from tapnet.paper.budgets import BUDGETS, find_budget
 from tapnet.paper.compare import corrected_p_value
-from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
 from tapnet.paper.figures import _connectivity
+from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
 from tapnet.paper.report import BEGIN, END, Section, markdown, with_tables
 from tapnet.paper.reproduce import Stored, cells_of
 from tapnet.paper.targets import FIGURES, TARGETS, find_targets
