@@ -29,7 +29,7 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
     def label(trial: Trial) -> str:
         return f"fold {trial.fold}" if one_system else in_words(trial)
 
-    if not sys.stderr.isatty():
+    if not trials or not sys.stderr.isatty():
         yield lambda event: _report(event, _placed(label(event.trial), event))
         return
     total = sum(t.training.epochs for t in trials)
@@ -181,8 +181,8 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
 
 
 def print_sections(title: str, sections: Sequence[Section], explanation: Sequence[str]) -> None:
-    """The tables of a target, then how to read them."""
-    console = Console(highlight=False)
+    """The tables of a target, then how to read them; a table is as wide as its numbers, never cut."""
+    console, wide = Console(highlight=False), Console(highlight=False, width=1000)
     console.print(f"\n[bold]{escape(title)}[/]")
     for section in sections:
         console.print(f"\n{escape(section.title)}")
@@ -192,7 +192,7 @@ def print_sections(title: str, sections: Sequence[Section], explanation: Sequenc
                 table.add_column(escape(name), justify="left" if i == 0 else "right", no_wrap=True)
             for row in section.rows:
                 table.add_row(*map(escape, row))
-            console.print(table)
+            wide.print(table)
         for note in section.notes:
             console.print(f"[dim]{escape(note.strip('*'))}[/]")
     for text in explanation:

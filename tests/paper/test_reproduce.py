@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from commands import tapnet as run
 from commands import tapnet_ends as tapnet
+from tapnet import load_dataset
 from tapnet.errors import DataError, SettingError
 from tapnet.models.registry import MODELS, find_model
-from tapnet.paper.budgets import BUDGETS, find_budget
+from tapnet.paper.budgets import BUDGETS, Effort, find_budget
 from tapnet.paper.compare import corrected_p_value
-from tapnet.paper.figures import _connectivity
+from tapnet.paper.figures import _connectivity, _lambda
 from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
-from tapnet.paper.report import BEGIN, END, Section, markdown, with_tables
-from tapnet.paper.reproduce import Stored, cells_of
-from tapnet.paper.targets import FIGURES, TARGETS, find_targets
+from tapnet.paper.report import BEGIN, END, Section, csv_text, lines_of, markdown, sections_of, with_tables
+from tapnet.paper.reproduce import Stored, cells_of, trials_of
+from tapnet.paper.targets import FIGURES, TAPNET, TARGETS, find_targets
+from tapnet.terminal import print_sections
 from tapnet.training.executors import DataReference
 from tapnet.training.store import Store
+from tapnet.training.trial import TrialResult
 
 # ---- the test of differences ----
 
@@ -99,7 +105,106 @@ def test_a_few_graphs_are_small_ones_from_all_over_the_set():
     assert len(DataReference("MUTAG", None, graphs=1000).load()) == len(whole)
 
 
+# ---- stored trials to cells ----
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load_dataset("MUTAG")
+
+
+def stored_with(store, dataset, row, epochs, accuracies, **changed):
+    """Trials of a system as if they had been run: each fold ends with the accuracy that is given."""
+    for trial, accuracy in zip(trials_of(row, dataset, "paper", Effort(epochs)), accuracies, strict=True):
+        curves = {"train_loss": [1.0] * epochs, "test_accuracy": [50.0] * (epochs - 1) + [accuracy]}
+        store.save(TrialResult(replace(trial, **changed), curves, 1.0, 1, {}))
+
+
+def topk_cell(store):
+    target = TARGETS["table3"]
+    cells = list(cells_of(target, ["MUTAG"], ["paper"], Stored(store), {}))
+    return next(cell for cell in cells if cell.row.label == "Net_top-k")
+
+
+TOPK = next(row for row in TARGETS["table3"].rows if row.label == "Net_top-k")
+EASY, HARD = [90.0 + i % 3 for i in range(10)], [70.0 + i % 4 for i in range(10)]
+
+
+def test_a_system_is_tested_against_tapnet_after_as_many_epochs(mutag, tmp_path):
+    store = Store(tmp_path)
+    stored_with(store, mutag, TOPK, 20, HARD)
+    stored_with(store, mutag, TAPNET, 200, EASY)
+    assert topk_cell(store).p_value is None  # nothing to compare with, though the means are 20 points apart
+    stored_with(store, mutag, TAPNET, 20, HARD[::-1])
+    expected = corrected_p_value(dict(enumerate(HARD)), dict(enumerate(HARD[::-1])), 1 / 9)
+    assert topk_cell(store).p_value == pytest.approx(expected)
+
+
+def test_folds_of_several_devices_do_not_count_twice(mutag, tmp_path):
+    store = Store(tmp_path)
+    stored_with(store, mutag, TOPK, 20, EASY)
+    stored_with(store, mutag, TOPK, 20, HARD[:1] + EASY[1:], devices=2)
+    assert topk_cell(store).behind == "10 × 20"
+    assert [r.trial.fold for r in topk_cell(store).results] == list(range(10))
+
+
 # ---- pages ----
+
+
+def test_each_point_of_the_picture_of_lambda_is_at_its_own(mutag, tmp_path):
+    """Also where only some of the rows are asked for."""
+    store, target = Store(tmp_path), TARGETS["lambda"]
+    target = replace(target, datasets=("MUTAG",), rows=target.rows[-2:])
+    for row in target.rows:
+        stored_with(store, mutag, row, 2, EASY)
+    cells = list(cells_of(target, ["MUTAG"], ["paper"], Stored(store), {}))
+    (ax,) = _lambda(target, ["MUTAG"], cells).axes
+    assert ax.lines[0].get_xdata() == pytest.approx([9.3, 93.0])
+
+
+def test_parameters_are_those_of_reddit_binary_and_of_no_other_set(tmp_path):
+    target = TARGETS["table5"]
+    cells = list(cells_of(target, ["PTC", "REDDIT-BINARY"], ["paper"], Stored(Store(tmp_path)), {}))
+    ptc, reddit = sections_of(target, cells, {}, {})
+    assert "parameters" not in ptc.header
+    assert reddit.rows[-1][-3:] == ("337,778", "323,666", "331,090")
+    lines = lines_of(target, cells)
+    assert {line["paper_parameters"] for line in lines[:3]} == {None}
+    assert [line["embedding_and_classifier"] for line in lines[3:]] == [323_666] * 3
+    assert [line["parameters"] for line in lines[3:]] == [330_722, 330_722, 337_778]
+    csv_text(lines)
+
+
+def test_the_table_of_connectivity_has_a_line_for_each_layer():
+    target = TARGETS["connectivity"]
+    stored = Stored(Store(Path(__file__).parents[2] / "results"))
+    cells = list(cells_of(target, ["PTC"], ["paper", "fair"], stored, {}))
+    lines = [line for line in lines_of(target, cells) if (line["system"], line["protocol"]) == ("TAPNet", "paper")]
+    assert [line["after_layer"] for line in lines] == [0, 1, 2, 3]
+    assert [line["graphs"] for line in lines] == [344] * 4
+    assert lines[0]["nodes"] > lines[1]["nodes"] > lines[2]["nodes"] > lines[3]["nodes"]
+    (section,) = sections_of(target, cells, {}, {})
+    shown = [row[5] for row in section.rows if row[:2] == ("TAPNet", "paper")]
+    assert shown == [f"{100 * line['isolated'] / line['nodes']:.1f} %" for line in lines[1:]]
+
+
+def test_a_table_is_never_cut_to_the_width_of_a_pipe(capsys):
+    section = Section("T", ("system", *(f"column {i}" for i in range(20))), (("x", *["72.6 ± 7.7 †"] * 20),))
+    print_sections("A title", [section], [])
+    assert capsys.readouterr().out.count("72.6 ± 7.7 †") == 20
+
+
+def test_a_picture_of_connectivity_shows_one_protocol_and_names_it():
+    target = TARGETS["connectivity"]
+    stored = Stored(Store(Path(__file__).parents[2] / "results"))
+    cells = [
+        cell
+        for cell in cells_of(target, ["PTC"], ["paper", "fair"], stored, {})
+        if (cell.row.label, cell.protocol) != ("Net_top-k", "paper")
+    ]
+    figure = _connectivity(target, ["PTC"], cells)
+    assert figure.axes[0].get_title() == "PTC\n10 × 200 epochs, protocol fair"
+    assert "Net_top-k" in [line.get_label() for line in figure.axes[0].lines]
 
 
 def test_a_system_has_one_colour_also_where_another_was_not_measured():
@@ -189,6 +294,36 @@ def test_trials_of_another_machine_are_merged_by_copying_files(quick, tmp_path):
     assert len(list(Store(tmp_path / "store").results())) == 12
 
 
+def test_trials_of_another_copy_are_shown_and_said_to_be(quick):
+    """The budget `paper` has all of MUTAG at hand; these trials are of 24 graphs."""
+    folder, _ = quick
+    text = (folder / "results/quick/table2.md").read_text()
+    tapnet(*QUICK[:2], "--stored", "--out", "results/quick", folder=folder)
+    shown = (folder / "results/quick/table2.md").read_text()
+    assert "These trials are of another copy of MUTAG, or a part of it, than is here." in shown
+    assert next(line for line in text.split("\n") if "2 of 3 × 2" in line) in shown
+    tapnet(*QUICK, "--stored", folder=folder)
+    assert (folder / "results/quick/table2.md").read_text() == text
+
+
+def test_any_data_set_may_be_asked_for_and_none_is_dropped(quick):
+    folder, _ = quick
+    words = ("reproduce", "table1", "--datasets", "PTC,MUTAG,IMDB-BINARY", "--systems", "WL", "--missing", "--json")
+    found = json.loads(tapnet(*words, folder=folder).stdout)
+    assert found["data_sets_not_here"] == ["PTC", "IMDB-BINARY"]
+    assert {row["dataset"] for row in found["missing"]} <= {"MUTAG"}
+
+
+def test_a_target_without_what_is_asked_for_keeps_its_files(quick, tmp_path):
+    folder, _ = quick
+    shutil.copytree(folder / "results/quick/trials", tmp_path / "store/trials")
+    (tmp_path / "store/table3.md").write_text("as it was")
+    words = ("reproduce", "all", "--systems", "GIN", "--budget", "quick", "--stored", "--out", "store")
+    tapnet(*words, folder=tmp_path)
+    assert (tmp_path / "store/table3.md").read_text() == "as it was"
+    assert "| GIN |" in (tmp_path / "store/table2.md").read_text()
+
+
 def test_a_stored_trial_is_one_short_line(quick):
     folder, _ = quick
     for file in (folder / "results/quick/trials").iterdir():
@@ -214,6 +349,32 @@ def test_the_coarsening_of_ptc(real_data, tmp_path):
     done = tapnet("reproduce", "coarsening", "--data-dir", real_data, folder=tmp_path)
     assert "6 nodes kept of each of" in done.stdout
     assert (tmp_path / "results/quick/coarsening.svg").stat().st_size > 5000
+
+
+def test_the_coarsening_of_ptc_again_in_a_terminal(real_data, tmp_path):
+    """Its networks are listed while they are missing; once they are there, there is no progress to show."""
+    words = ("reproduce", "coarsening", "--data-dir", real_data)
+    assert "its network, for coarsening" in tapnet(*words, "--missing", folder=tmp_path).stdout
+    tapnet(*words, folder=tmp_path)
+    assert "0 of 0 trials are missing" in tapnet(*words, "--missing", folder=tmp_path).stdout
+    reader, writer = os.openpty()
+    try:
+        done = run(*words, cwd=tmp_path, capture_output=False, stdout=writer, stderr=writer)
+    finally:
+        os.close(writer)
+    assert done.returncode == 0, os.read(reader, 10_000).decode()
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "cannot be read"), (b"\xff\xfe", "no text in UTF-8"), (b"no marks", "it has no")]
+)
+def test_a_page_that_cannot_take_the_tables_is_refused_before_anything_is_trained(tmp_path, content, message):
+    page = tmp_path / "page.md"
+    page.mkdir() if content is None else page.write_bytes(content)
+    done = tapnet(*QUICK, "--report", page, folder=tmp_path, code=1)
+    assert message in done.stderr
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,24 @@ def test_a_damaged_result_is_set_aside_and_redone(mutag, tmp_path, damage):
     assert same_numbers(run_trial(trial, mutag, store), result)
 
 
+@pytest.mark.parametrize("build", ["a newer one", "an older one"])
+def test_a_trial_of_another_build_is_left_where_it_is_and_not_taken_for_one_of_this(mutag, tmp_path, build):
+    trial, store = make(mutag, epochs=1), Store(tmp_path)
+    run_trial(trial, mutag, store)
+    values = json.loads(store.result_file(trial).read_text())
+    del values["digest"]
+    if build == "a newer one":
+        values["trial"]["settings"]["a_setting_to_come"] = 1
+    else:
+        del values["trial"]["settings"]["connectivity"]
+    values["key"] = digest(values["trial"])
+    values["digest"] = digest(values)
+    other = store.result_file(trial).with_name(values["key"] + ".json")
+    other.write_text(json.dumps(values))
+    assert [result.trial for result in store.results()] == [trial]
+    assert other.exists()
+
+
 def test_parts_of_killed_writers_are_removed_and_those_of_living_ones_are_not(mutag, tmp_path):
     trial, store = make(mutag, epochs=1), Store(tmp_path)
     run_trials([trial], MUTAG, store)

@@ -26,12 +26,14 @@ from tapnet.cli.app import (
 from tapnet.errors import DatasetNotFoundError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
+    from tapnet.data.dataset import GraphDataset
     from tapnet.paper.budgets import Effort
     from tapnet.paper.reproduce import Work
     from tapnet.paper.targets import Target
     from tapnet.training.cluster import Cluster
     from tapnet.training.protocol import Protocol
     from tapnet.training.store import Store
+    from tapnet.training.trial import Trial
 
 
 def reproduce(
@@ -87,7 +89,13 @@ def reproduce(
     budget = budget or ("paper" if stored else "quick")
     names, chosen = find_targets(target), find_budget(budget)
     protocols = _protocols(protocol)
-    targets = [_narrowed(TARGETS[name], datasets, systems, several=len(names) > 1) for name in names if name in TARGETS]
+    several = len(names) > 1
+    narrowed = [_narrowed(TARGETS[name], datasets, systems, several) for name in names if name in TARGETS]
+    targets = [target for target in narrowed if target.datasets and target.rows]
+    if report is not None:
+        from tapnet.paper.report import around_tables
+
+        around_tables(report)  # a page that cannot take the tables is refused before anything is trained
     cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, 1, device)
     jobs = jobs or available_cores()
     if jobs > 1 and targets and cluster is None and not (stored or missing):
@@ -99,14 +107,16 @@ def reproduce(
     efforts = {name: _effort(chosen.on(name), folds, epochs) for target in targets for name in target.datasets}
     plan = plan_of(targets, efforts, protocols, data_dir, found_device)
     store = Store(folder, every_model=False)
+    on_ptc = _effort(chosen.on("PTC"), folds, epochs)
     if missing:
-        _list_missing(plan, store, as_json)
+        networks = _coarsening_networks(store, data_dir, on_ptc, device)[2] if "coarsening" in names else []
+        _list_missing(plan, networks, store, as_json)
         return
     if not stored:
         _train(plan, store, jobs, cluster)
     lines, files, notes = _tables(targets, protocols, plan, store, report, as_json)
     for name in (name for name in names if name in FIGURES):
-        drawn, words = _figure(name, store, data_dir, _effort(chosen.on("PTC"), folds, epochs), device, stored)
+        drawn, words = _figure(name, store, data_dir, on_ptc, device, stored)
         files += drawn
         notes |= {name: words} if words else {}
         if words and not as_json:
@@ -116,7 +126,10 @@ def reproduce(
     if as_json:
         print(json.dumps({"cells": lines, "files": [str(store.folder / name) for name in files], "notes": notes}))
     else:
-        typer.echo(f"\nBudget {budget}: {chosen.about}.\nWritten to {store.folder}: {', '.join(files)}")
+        typer.echo("")
+        if plan and not (stored or folds or epochs):
+            typer.echo(f"Budget {budget}: {chosen.about}.")
+        typer.echo(f"Written to {store.folder}: {', '.join(files) or 'nothing'}")
 
 
 # ---- what is asked for ----
@@ -141,10 +154,9 @@ def _narrowed(target: Target, datasets: str | None, systems: str | None, several
                 has, near = ", ".join(CATALOG), did_you_mean(word.strip(), CATALOG)
                 raise SettingError(f"--datasets: the paper has no data set {word.strip()!r}; it has {has}{near}")
             wanted.append(entry.name)
-        chosen = tuple(name for name in target.datasets if name in wanted)
-        if not chosen and not several:
-            chosen = tuple(wanted)  # the paper shows other sets there, but nothing keeps one from asking
-        target = replace(target, datasets=chosen)
+        # The paper may show other sets there, but nothing keeps one from asking.
+        chosen = [name for name in target.datasets if name in wanted] if several else dict.fromkeys(wanted)
+        target = replace(target, datasets=tuple(chosen))
     if systems is not None:
         words = {word.strip().lower() for word in systems.split(",")}
         labels = {row.label.lower() for row in target.rows}
@@ -189,7 +201,7 @@ def _train(plan: list[Work], store: Store, jobs: int, cluster: Cluster | None) -
             stop(f"stopped with {left} trials to do; the same command goes on from there", INTERRUPTED)
 
 
-def _list_missing(plan: list[Work], store: Store, as_json: bool) -> None:
+def _list_missing(plan: list[Work], networks: list[Trial], store: Store, as_json: bool) -> None:
     from tapnet.training.summary import in_words
 
     left = [trial for work in plan for trial in work.trials if store.load(trial) is None]
@@ -199,12 +211,16 @@ def _list_missing(plan: list[Work], store: Store, as_json: bool) -> None:
             {"dataset": trial.dataset, "trial": in_words(trial), "epochs": trial.training.epochs, "key": trial.key}
             for trial in left
         ]
-        print(json.dumps({"missing": rows, "data_sets_not_here": list(not_here)}))
+        keys = [trial.key for trial in networks]
+        print(json.dumps({"missing": rows, "networks": keys, "data_sets_not_here": list(not_here)}))
         return
     for trial in left:
         print(f"{trial.key}  {trial.dataset}, {in_words(trial)}, {trial.training.epochs} epochs")
+    for trial in networks:
+        print(f"{trial.key}  {trial.dataset}, {in_words(trial)}: its network, for coarsening")
     total = sum(len(work.trials) for work in plan)
-    print(f"{len(left)} of {total} trials are missing in {store.folder}")
+    if total or not networks:
+        print(f"{len(left)} of {total} trials are missing in {store.folder}")
     for note in not_here.values():
         print(note)
 
@@ -222,19 +238,26 @@ def _tables(
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, str]]:
     """Writes each target's tables and picture; returns every cell, the files' names, and why something is not there."""
     from tapnet.paper.figures import draw_target
-    from tapnet.paper.report import csv_text, explanation, markdown, sections_of, with_tables
+    from tapnet.paper.report import csv_text, explanation, lines_of, markdown, sections_of, with_tables
     from tapnet.paper.reproduce import Stored, cells_of
     from tapnet.terminal import print_sections
 
     stored = Stored(store)
-    checksums = {work.name: work.dataset.checksum for work in plan if work.dataset is not None}
-    graphs = {work.name: len(work.dataset) for work in plan if work.dataset is not None}
+    checksums, graphs = dict[str, str](), dict[str, int]()
     notes = {work.name: work.note for work in plan if work.note}
+    for work in plan:
+        if work.dataset is None:
+            continue
+        copies = stored.copies(work.name)
+        if work.dataset.checksum in copies or not copies:
+            checksums[work.name], graphs[work.name] = work.dataset.checksum, len(work.dataset)
+        else:
+            notes[work.name] = f"These trials are of another copy of {work.name}, or a part of it, than is here."
     page, files, lines = [], [], []
     for target in targets:
         cells = list(cells_of(target, target.datasets, protocols, stored, checksums))
         sections = sections_of(target, cells, notes, graphs)
-        rows = [cell.to_dict(target.name) for cell in cells]
+        rows = lines_of(target, cells)
         explained = [] if target.name == "connectivity" else explanation(protocols)
         text = "\n\n".join([f"# {target.title}", *explained, markdown(sections)])
         _write(store.folder / f"{target.name}.md", text)
@@ -259,17 +282,14 @@ def _figure(
         return figures.draw_voting(store.folder), ""
     if name == "architecture":
         return figures.draw_architecture(store.folder), ""
-    from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
+    from tapnet.paper.coarsening import draw_coarsening
     from tapnet.terminal import training_progress
-    from tapnet.training.executors import DataReference, reporter
+    from tapnet.training.executors import reporter
     from tapnet.training.loop import run_trial
 
-    try:
-        dataset = DataReference("PTC", None if data_dir is None else str(data_dir), download=False).load()
-    except DatasetNotFoundError:
+    dataset, trials, todo = _coarsening_networks(store, data_dir, effort, device)
+    if dataset is None:
         return [], "PTC is not here: name a folder that has it with --data-dir or TAPNET_DATA."
-    trials = coarsening_trials(dataset, effort, find_device(device))
-    todo = [trial for trial in trials if not store.model_file(trial).exists()]
     if todo and stored:
         return [], "Its two networks are not stored; without --stored they are trained."
     with training_progress(todo, 0) as on_event:
@@ -279,6 +299,21 @@ def _figure(
                     run_trial(trial, dataset, store, progress=reporter(trial, on_event))
     files, words = draw_coarsening(store, dataset, trials)
     return files, "\n".join(words)
+
+
+def _coarsening_networks(
+    store: Store, data_dir: Path | None, effort: Effort, device: str
+) -> tuple[GraphDataset | None, list[Trial], list[Trial]]:
+    """PTC, if it is here, the trials whose networks the figure of coarsened graphs shows, and those not stored yet."""
+    from tapnet.paper.coarsening import coarsening_trials
+    from tapnet.training.executors import DataReference
+
+    try:
+        dataset = DataReference("PTC", None if data_dir is None else str(data_dir), download=False).load()
+    except DatasetNotFoundError:
+        return None, [], []
+    trials = coarsening_trials(dataset, effort, find_device(device))
+    return dataset, trials, [trial for trial in trials if not store.model_file(trial).exists()]
 
 
 def _write(file: Path, text: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tapnet.models.registry import find_model
 from tapnet.paper.report import coarsened
 from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import LAMBDAS, Target
@@ -89,10 +91,9 @@ def _lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
     for ax, name in zip(axes.flat, names, strict=True):
         for protocol in dict.fromkeys(cell.protocol for cell in cells):
             points = [
-                (value, cell.summary.mean, cell.summary.std)
-                for value, row in zip(LAMBDAS, target.rows, strict=False)
+                (_connectivity_weight(cell), cell.summary.mean, cell.summary.std)
                 for cell in cells
-                if cell.dataset == name and cell.row is row and cell.protocol == protocol and cell.summary
+                if cell.dataset == name and cell.protocol == protocol and cell.summary
             ]
             if points:
                 x, y, spread = zip(*points, strict=True)
@@ -110,19 +111,23 @@ def _lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
     return figure
 
 
+def _connectivity_weight(cell: Cell) -> float:
+    settings = find_model(cell.row.model).make_settings(cell.dataset, cell.row.changed)
+    return float(settings.connectivity)
+
+
 def _connectivity(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
-    """The share of isolated nodes and the number of components after each layer."""
-    figure, axes = new_figure(1 + 3.2 * len(names), 5.4, 2, len(names))
+    """The share of isolated nodes and the number of components after each layer, by one protocol a data set."""
+    figure, axes = new_figure(1 + 3.2 * len(names), 5.6, 2, len(names))
     labels = [row.label for row in target.rows]
     for column, name in enumerate(names):
-        seen: set[str] = set()
-        for cell in cells:
-            levels = coarsened(cell) if cell.dataset == name and cell.row.label not in seen else []
-            if not levels:
-                continue
+        measured = [cell for cell in cells if cell.dataset == name and coarsened(cell)]
+        protocol = Counter(cell.protocol for cell in measured).most_common(1)[0][0]
+        shown = [cell for cell in measured if cell.protocol == protocol]
+        for cell in shown:
+            levels = coarsened(cell)
             place = labels.index(cell.row.label)
             look = {"marker": "osD^v"[place % 5], "color": COLOURS[place % len(COLOURS)], "markersize": 5}
-            seen.add(cell.row.label)
             values = (
                 [100 * level.isolated / level.nodes for level in levels],
                 [level.components / level.graphs for level in levels],
@@ -134,7 +139,7 @@ def _connectivity(target: Target, names: Sequence[str], cells: Sequence[Cell]) -
                 ax.grid(color="#eeeeee")
         for ax, at_least in zip(axes[:, column], (5.0, 2.0), strict=True):
             ax.set_ylim(0, max(ax.get_ylim()[1], at_least))
-        axes[0, column].set_title(name, fontsize=9)
+        axes[0, column].set_title(f"{_title(name, shown)}, protocol {protocol}", fontsize=9)
         axes[1, column].set_xlabel("after pooling layer", fontsize=8)
     axes[0, 0].set_ylabel("isolated nodes, percent", fontsize=8)
     axes[1, 0].set_ylabel("components a graph", fontsize=8)

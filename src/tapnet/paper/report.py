@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tapnet.errors import DataError
 from tapnet.paper.compare import LEVEL
 from tapnet.paper.numbers import TABLE5
 from tapnet.paper.reproduce import Cell
-from tapnet.paper.targets import Row, Target
+from tapnet.paper.targets import Target
 from tapnet.training.protocol import Protocol
 from tapnet.training.summary import COMMON_EPOCH
 
@@ -56,6 +56,21 @@ def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
+def lines_of(target: Target, cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """What the CSV file holds: a line a cell; of `connectivity`, a line for each pooling layer of it (0: the input)."""
+    lines = [(cell, cell.to_dict(target.name)) for cell in cells]
+    if target.name == "connectivity":
+        empty = dict.fromkeys(field.name for field in fields(Connectivity))
+        return [
+            line | {"after_layer": i if level else None} | (asdict(level) if level else empty)
+            for cell, line in lines
+            for i, level in enumerate(coarsened(cell) or [None])
+        ]
+    if target.name == "table5":
+        return [line | _counted(cell) for cell, line in lines]
+    return [line for _, line in lines]
+
+
 def sections_of(
     target: Target, cells: Sequence[Cell], notes: Mapping[str, str], graphs: Mapping[str, int]
 ) -> list[Section]:
@@ -90,8 +105,9 @@ def explanation(protocols: Sequence[Protocol]) -> list[str]:
         "Accuracy in percent, mean ± standard deviation over the folds, seed 0; **behind it**: folds × epochs. "
         "**printed**: the paper's own number, by a protocol that it does not name. "
         + " ".join(words[protocol] for protocol in protocols),
-        f"{DIFFERS} differs from TAPNet at {100 * LEVEL:g} % by a paired t-test corrected for overlapping training "
-        "sets (Nadeau and Bengio, 2003), for each system and protocol by itself. An empty cell: not measured.",
+        f"{DIFFERS} differs from TAPNet after as many epochs at {100 * LEVEL:g} % by a paired t-test corrected for "
+        "overlapping training sets (Nadeau and Bengio, 2003), for each system and protocol by itself. An empty cell: "
+        "not measured.",
     ]
 
 
@@ -101,7 +117,8 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
     for protocol in protocols:
         header += [protocol, "one epoch", "last"] if protocol == "paper" else [protocol]
     header.append("behind it")
-    if target.name == "table5":
+    counts = target.name == "table5" and name == "REDDIT-BINARY"
+    if counts:
         header += ["parameters", "embedding + classifier", "printed"]
     rows = []
     for row in dict.fromkeys(id(cell.row) for cell in cells):
@@ -111,8 +128,8 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
         for cell in of_row:
             words += _readings(cell)
         words.append(", ".join(dict.fromkeys(cell.behind for cell in of_row if cell.results)))
-        if target.name == "table5":
-            words += [*_parameters(first.row), f"{TABLE5[first.row.label][1]:,}"]
+        if counts:
+            words += [f"{count:,}" for count in _counted(first).values()]
         rows.append(tuple(words))
     return [Section(name, tuple(header), tuple(rows))]
 
@@ -142,13 +159,19 @@ def _size(name: str, graphs: int | None) -> str:
     return f": {part}{entry.graphs} graphs, {entry.mean_nodes} nodes, {entry.classes} classes"
 
 
-def _parameters(row: Row) -> tuple[str, str]:
-    """Of the network as a whole, and what the paper counts of it, on REDDIT-BINARY's 566 degrees."""
+def _counted(cell: Cell) -> dict[str, Any]:
+    """Parameters of the network as a whole, what the paper counts of it, and what it prints; on REDDIT-BINARY alone."""
     from tapnet.models.tapnet import TAPNet
 
-    model = TAPNet(566, 2, **row.changed)
+    if cell.dataset != "REDDIT-BINARY":
+        return {"embedding_and_classifier": None, "paper_parameters": None}
+    model = TAPNet(566, 2, **cell.row.changed)  # its nodes have 566 degrees
     counted = [*model.embedding.parameters(), *model.classifier.parameters()]
-    return f"{model.num_parameters:,}", f"{sum(p.numel() for p in counted):,}"
+    return {
+        "parameters": model.num_parameters,
+        "embedding_and_classifier": sum(p.numel() for p in counted),
+        "paper_parameters": TABLE5[cell.row.label][1],
+    }
 
 
 # ---- connectivity ----
@@ -199,11 +222,22 @@ def coarsened(cell: Cell) -> list[Connectivity]:
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 
-def with_tables(file: Path, explained: Sequence[str], tables: Sequence[str]) -> str:
-    """The file's text with everything between its two marks replaced; what people wrote around them stays."""
-    text = file.read_text() if file.exists() else f"# Results\n\n{BEGIN}\n{END}\n"
+def around_tables(file: Path) -> tuple[str, str]:
+    """What stands before and after a page's tables; of a page that is not there yet, a heading."""
+    try:
+        text = file.read_text(encoding="utf-8") if file.exists() else f"# Results\n\n{BEGIN}\n{END}\n"
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{file}: is no text in UTF-8") from None
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise DataError(f"{file}: it has no {BEGIN} … {END} to put the tables between")
+    return before, after
+
+
+def with_tables(file: Path, explained: Sequence[str], tables: Sequence[str]) -> str:
+    """The file's text with everything between its two marks replaced; what people wrote around them stays."""
+    before, after = around_tables(file)
     return f"{before}{BEGIN}\n\n" + "\n\n".join(explained) + "\n\n" + "\n".join(tables) + f"\n{END}{after}"

@@ -96,14 +96,27 @@ class Stored:
             if t.seed == 0 and t.arithmetic == ARITHMETIC:
                 self._groups[t.dataset, t.model, digest(asdict(t.settings)), t.protocol].append(result)
 
-    def find(self, dataset: str, row: Row, protocol: Protocol, data: str | None = None) -> tuple[TrialResult, ...]:
-        """The folds of one system with the most epochs behind them, up to the paper's; of this copy of the data."""
+    def copies(self, dataset: str) -> set[str]:
+        """The checksums of the copies of a data set that trials are of."""
+        return {r.trial.data for (name, *_), found in self._groups.items() if name == dataset for r in found}
+
+    def find(
+        self, dataset: str, row: Row, protocol: Protocol, data: str | None = None, epochs: int | None = None
+    ) -> tuple[TrialResult, ...]:
+        """The folds of one system: of this copy of the data, if one is named, and with so many epochs.
+
+        Without a number of epochs, those with the most behind them, up to the paper's.
+        """
         settings = digest(asdict(find_model(row.model).make_settings(dataset, row.changed)))
         alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in self._groups.get((dataset, row.model, settings, protocol), ()):
             t = result.trial
-            if t.training == _training(row, t.training.epochs) and data in (None, t.data):
-                alike[t.data, t.folds, t.training.epochs, t.threads, t.device].append(result)
+            if (
+                t.training == _training(row, t.training.epochs)
+                and data in (None, t.data)
+                and epochs in (None, t.training.epochs)
+            ):
+                alike[t.data, t.folds, t.training.epochs, t.threads, t.device, t.devices].append(result)
         groups = sorted(alike.values(), key=_weight)
         return tuple(sorted(groups[-1], key=lambda r: r.trial.fold)) if groups else ()
 
@@ -171,18 +184,25 @@ class Cell:
 def cells_of(
     target: Target, datasets: Sequence[str], protocols: Sequence[Protocol], stored: Stored, data: dict[str, str]
 ) -> Iterator[Cell]:
-    """Every cell, row by row; ``data`` has the checksums of the copies that are here."""
+    """Every cell, row by row; ``data`` has the checksums of the copies that count, where one does.
+
+    A system is tested against TAPNet after as many epochs; one that has no epochs, against TAPNet as it stands.
+    """
     for name in datasets:
         for protocol in protocols:
-            usual = stored.find(name, TAPNET, protocol, data.get(name))
             for row in target.rows:
                 found = stored.find(name, row, protocol, data.get(name))
                 cell = Cell(name, row, protocol, target.printed(row, name), found)
-                yield replace(cell, p_value=_p_value(found, usual)) if row.changed or row.model != "tapnet" else cell
+                if found and (row.changed or row.model != "tapnet"):
+                    has_epochs = find_model(row.model).fit is None
+                    epochs = found[0].trial.training.epochs if has_epochs else None
+                    usual = stored.find(name, TAPNET, protocol, data.get(name), epochs)
+                    cell = replace(cell, p_value=_p_value(found, usual))
+                yield cell
 
 
 def _p_value(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> float | None:
-    if not ours or not usual or _conditions(ours[0]) != _conditions(usual[0]):
+    if not usual or _conditions(ours[0]) != _conditions(usual[0]):
         return None
     t = usual[0].trial
     training_folds = t.folds - (2 if t.protocol == "fair" else 1)
@@ -191,6 +211,6 @@ def _p_value(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> float
 
 
 def _conditions(result: TrialResult) -> tuple[Any, ...]:
-    """What two systems must share for their folds to be compared; a system without epochs has no number of them."""
+    """What two systems must share for their folds to be compared."""
     t = result.trial
     return t.data, t.folds, t.protocol

@@ -103,7 +103,7 @@ class Store:
             result = TrialResult.from_dict(values)
             if not _is_sound(result):
                 raise ValueError("no trial gives this")
-            return result
+            return result if result.trial.key == key else None  # else a setting has come since, with a default
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -9,11 +9,11 @@ import math
 import platform
 import subprocess
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from tapnet import __version__
 from tapnet.data.connectivity import Connectivity
@@ -22,6 +22,7 @@ from tapnet.models.registry import find_model
 from tapnet.training import protocol as protocols
 from tapnet.training.protocol import Protocol, Reading
 
+T = TypeVar("T")
 Device = Literal["cpu", "cuda"]
 LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
 MOST_AT_ONCE = 10_000  # threads or devices
@@ -102,8 +103,17 @@ class Trial:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trial:
-        settings, training = find_model(values["model"]).settings(**values["settings"]), values["training"]
-        return cls(**{"arithmetic": 1, **values, "settings": settings, "training": TrainingSettings(**training)})
+        settings = _known(find_model(values["model"]).settings, values["settings"])
+        training = _known(TrainingSettings, values["training"])
+        return _known(cls, {"arithmetic": 1, **values, "settings": settings, "training": training})
+
+
+def _known(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Settings as they were stored; those of a newer build may have names that this one does not know."""
+    unknown = values.keys() - {one.name for one in fields(cast(Any, kind))}
+    if unknown:
+        raise SettingError(f"this build knows no setting {', '.join(sorted(unknown))}")
+    return kind(**values)
 
 
 @dataclass(frozen=True)
