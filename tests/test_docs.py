@@ -194,10 +194,21 @@ def test_the_source_stands_under_the_formulas(site):
         assert line in page
 
 
-def test_every_dependency_has_a_licence_that_a_user_can_live_with():
+@pytest.fixture(scope="module")
+def hook():
     spec = importlib.util.spec_from_file_location("licences_hook", DOCS / "hooks/licences.py")
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
+    return hook
+
+
+def test_every_dependency_is_pinned(hook):
+    lines = (DOCS.parent / "constraints.txt").read_text().splitlines()
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
+    assert {name.lower().replace("_", "-") for name in hook.licences()} <= pinned
+
+
+def test_every_dependency_has_a_licence_that_a_user_can_live_with(hook):
     assert hook.MARK in (DOCS / "reference/licences.md").read_text()
     found = hook.licences()
     assert {"torch", "torch-geometric", "ray", "numpy"} <= {name.lower().replace("_", "-") for name in found}
