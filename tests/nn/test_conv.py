@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_tap import batches, graphs_of
 
+from tapnet import TAPooling
 from tapnet.data.batch import GraphBatch
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.dropout import Mask, dropout
@@ -139,3 +140,25 @@ def test_dropout_follows_torchs_seed():
         draws.append(Mask.draw(0.5).on(torch.ones(9, 5)))
     assert torch.equal(draws[0], draws[1])
     assert not torch.equal(draws[0], draws[2])
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_going_back_inside_autocast_meets_the_same_dropout(norm):
+    x, edge_index = torch.randn(40, 8), torch.randint(0, 40, (2, 80))
+    graphs, weights = GraphBatch.from_edge_index(x, edge_index), torch.randn(40, 8)
+    conv, pool = GraphConv(8, 8, norm, dropout=0.5), TAPooling(8, dropout=0.5)
+    grads = []
+    for inside in (False, True):
+        torch.manual_seed(0)
+        h = x.clone().requires_grad_()
+        conv.zero_grad()
+        pool.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = (conv(h, graphs) * weights).sum() + pool.coarsen(h, graphs).x.sum()
+            if inside:
+                loss.backward()
+        if not inside:
+            loss.backward()
+        grads.append([h.grad, *(p.grad.clone() for p in (*conv.parameters(), *pool.parameters()))])
+    for outside, inside in zip(*grads, strict=True):
+        torch.testing.assert_close(inside, outside)

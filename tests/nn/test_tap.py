@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from torch_geometric.nn import TopKPooling
 from torch_geometric.utils import to_undirected
 
-from tapnet import TAPooling, link_prediction_loss, unpool
+from tapnet import TAPNet, TAPooling, link_prediction_loss, unpool
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
+from tapnet.nn import tap, votes
 from tapnet.nn.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
 from tapnet.nn.tap import GATES
@@ -244,6 +245,52 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
         torch.testing.assert_close(ours, plain)
 
 
+@given(st.integers(0, 10**6), st.sampled_from([10.0, 30.0, 100.0, 300.0]), st.sampled_from([0.0, 0.1]), st.booleans())
+def test_gradients_are_finite_where_a_score_is_next_to_nothing(seed, scale, connectivity, loops):
+    """Large features make softmaxes with votes of 1e-40, which isolated nodes add nothing to."""
+    torch.manual_seed(seed)
+    pool = TAPooling(8, 0.8, connectivity=connectivity)
+    x, edge_index = (scale * torch.randn(60, 8)).requires_grad_(), to_undirected(torch.randint(0, 30, (2, 60)))
+    with pytest.MonkeyPatch.context() as patch:
+        if not loops:
+            for module in (tap, votes):
+                patch.setattr(module, "compiled", lambda _: False)
+        pool(x, edge_index)[0].sum().backward()
+    for grad in (x.grad, pool.weight.grad, pool.projection.grad):
+        assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize("chosen", [{"local_voting": False}, {"similarity": "dot"}, {}])
+@pytest.mark.parametrize("width", [4, 64, 4096])
+def test_features_of_another_width_are_refused(chosen, width):
+    with pytest.raises((ValueError, RuntimeError), match="8|shapes"):
+        TAPooling(8, **chosen)(torch.randn(40, width), torch.randint(0, 40, (2, 80)))
+
+
+def test_attributes_that_are_not_one_an_edge_are_refused():
+    x, edge_index = torch.randn(40, 8), torch.randint(0, 40, (2, 80))
+    for length in (79, 100):
+        with pytest.raises(ValueError, match="edge_index has 80 columns"):
+            TAPooling(8)(x, edge_index, torch.randn(length, 3))
+
+
+def test_graph_numbers_may_be_bytes():
+    batch, edge_index = torch.tensor([0, 1] * 10 + [0] * 20), torch.randint(0, 40, (2, 80))
+    x, pool = torch.randn(40, 8), TAPooling(8)
+    assert torch.equal(pool(x, edge_index, None, batch)[4], pool(x, edge_index, None, batch.byte())[4])
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_graphs_that_were_looked_at_can_be_trained_on(similarity, monkeypatch):
+    """What a batch keeps of itself under inference_mode is no inference tensor."""
+    monkeypatch.setattr(votes, "compiled", lambda _: False)
+    x, edge_index = torch.randn(40, 8), torch.randint(0, 40, (2, 80))
+    graphs, model = GraphBatch.from_edge_index(x, edge_index), TAPNet(8, 2, similarity=similarity)
+    with torch.inference_mode():
+        model(graphs)
+    model(graphs).sum().backward()
+
+
 def test_rows_that_are_not_there_are_refused():
     x, edge_index = torch.randn(5, CHANNELS), torch.tensor([[0, 1], [1, 0]])
     with pytest.raises(ValueError, match=r"x has 5 rows, so batch is \[5\]: not \[7\]"):
@@ -278,6 +325,13 @@ def test_the_link_loss_takes_features_of_another_precision():
     pool, x = TAPooling(CHANNELS), torch.randn(3, CHANNELS, dtype=torch.float64)
     batch = GraphBatch.from_edge_index(x, torch.tensor([[0, 1], [1, 0]]))
     assert pool.link_loss(x, batch).dtype == torch.float64
+
+
+def test_a_ratio_of_single_precision_is_the_number_that_was_meant():
+    sizes = torch.arange(1, 1000)
+    for ratio in (0.8, 0.6, 0.4, 0.1):
+        for single in (np.float32(ratio), torch.tensor(ratio), torch.tensor(ratio).item()):
+            assert torch.equal(kept_nodes(TAPooling(8, single).ratio, sizes), kept_nodes(ratio, sizes))
 
 
 def test_the_number_kept_is_exact():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, wraps
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,7 +19,25 @@ from tapnet.data.kernels import array
 from tapnet.data.segments import segment_readout
 from tapnet.data.step import step
 
+T = TypeVar("T")
 Norm = Literal["neighbour", "symmetric", "mean", "sum"]
+
+
+def ordinary_tensors() -> AbstractContextManager[object]:
+    """Inference mode off within it; costs nothing where it is off already."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext()
+
+
+class kept(cached_property[T]):
+    """A cached_property whose tensors are ordinary ones: graphs that were looked at may be trained on later."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        @wraps(function)
+        def computed(batch: Any) -> T:
+            with ordinary_tensors():
+                return function(batch)
+
+        super().__init__(computed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,29 +65,29 @@ class GraphBatch:
     def num_nodes(self) -> int:
         return len(self.edge_ptr) - 1
 
-    @cached_property
+    @kept
     def degree(self) -> Tensor:
         """[N] int32 row sums of A."""
         return self.edge_ptr.diff()
 
-    @cached_property
+    @kept
     def weighted_degree(self) -> Tensor:
         """[N] row sums of A where its edges have weights."""
         assert self.weight is not None
         rows = torch.zeros(self.num_nodes, dtype=self.weight.dtype, device=self.weight.device)
         return rows.index_add_(0, self.edge_index[0], self.weight)
 
-    @cached_property
+    @kept
     def nodes_per_graph(self) -> Tensor:
         """[B]"""
         return self.ptr.diff()
 
-    @cached_property
+    @kept
     def graph(self) -> Tensor:
         """[N] the graph that each node belongs to (PyG's ``batch``)."""
         return repeated(torch.arange(self.num_graphs, device=self.ptr.device), self.nodes_per_graph)
 
-    @cached_property
+    @kept
     def edge_index(self) -> Tensor:
         """[2, E] int64, as PyG has it."""
         nodes = torch.arange(self.num_nodes, device=self.ptr.device)
@@ -111,20 +130,23 @@ class GraphBatch:
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """[N, 1]: the diagonal of D̂⁻¹."""
         if dtype not in self._inverse_degree:
-            if self.weight is None and self.ptr.device.type == "cpu" and dtype in kernels.FLOATS:
-                inverse = torch.empty(self.num_nodes, 1, dtype=dtype)
-                kernels.inverse_degrees(array(self.edge_ptr), array(inverse)[:, 0])
-            else:
-                degree = self.degree if self.weight is None else self.weighted_degree
-                inverse = (degree + 1).to(dtype).reciprocal_().unsqueeze(1)
-            self._inverse_degree[dtype] = inverse
+            with ordinary_tensors():
+                self._inverse_degree[dtype] = self._inverted(dtype)
         return self._inverse_degree[dtype]
 
-    @cached_property
+    def _inverted(self, dtype: torch.dtype) -> Tensor:
+        if self.weight is None and self.ptr.device.type == "cpu" and dtype in kernels.FLOATS:
+            inverse = torch.empty(self.num_nodes, 1, dtype=dtype)
+            kernels.inverse_degrees(array(self.edge_ptr), array(inverse)[:, 0])
+            return inverse
+        degree = self.degree if self.weight is None else self.weighted_degree
+        return (degree + 1).to(dtype).reciprocal_().unsqueeze(1)
+
+    @kept
     def _inverse_degree(self) -> dict[torch.dtype, Tensor]:
         return {}
 
-    @cached_property
+    @kept
     def size(self) -> Tensor:
         """[N] n, the number of nodes of the graph that each node belongs to."""
         return repeated(self.nodes_per_graph, self.nodes_per_graph)
@@ -193,7 +215,7 @@ class GraphBatch:
 
 def sorting(batch: Tensor) -> Tensor | None:
     """The order that brings the nodes of each graph together; None if they are together already."""
-    return None if bool((batch.diff() >= 0).all()) else torch.argsort(batch, stable=True)
+    return None if bool((batch[1:] >= batch[:-1]).all()) else torch.argsort(batch, stable=True)
 
 
 Compressed = tuple[Tensor, Tensor]  # edge_ptr and neighbor

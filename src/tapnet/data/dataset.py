@@ -247,8 +247,9 @@ class GraphDataset:
         """From PyG's ``Data`` objects: ``x`` as integer categories ``[n]``, one-hot rows, or floats ``[n, F]``.
 
         ``classes``, ``categories`` and ``edge_categories`` name the values behind the numbers in ``y``, ``x``
-        and ``edge_attr``; without them the numbers stand for themselves. With ``features="degrees"`` ``x`` is not
-        looked at. A directed ``edge_index`` is made symmetric.
+        and ``edge_attr``; without them the numbers that occur stand for themselves, and are counted from 0. So parts of
+        one data set that are read by several calls need ``classes=range(C)`` and ``categories=range(K)``. With
+        ``features="degrees"`` ``x`` is not looked at. A directed ``edge_index`` is made symmetric.
         """
         from tapnet.data.assemble import assemble
 

@@ -397,12 +397,15 @@ def vote_back(
 
 
 @kernel
-def gate_back(perm: Array, grad: Array, rows: Array, score: Array, of_x: Array, of_score: Array) -> None:
-    """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm]."""
+def gate_back(perm: Array, grad: Array, rows: Array, score: Array, least: float, of_x: Array, of_score: Array) -> None:
+    """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm].
+
+    Where s is below ``least`` in size, it is not divided by.
+    """
     for k in range(len(perm)):
         total = score.dtype.type(0)
         for c in range(grad.shape[1]):
             of_x[perm[k], c] = grad[k, c]
             total += grad[k, c] * rows[k, c]
         s = score[perm[k]]
-        of_score[perm[k]] = total / s if s != 0 else total
+        of_score[perm[k]] = total / s if abs(s) >= least else total

@@ -47,10 +47,11 @@ class GraphClassifier(nn.Module, ABC):
     """Classifies graphs. Called with a GraphBatch, or as PyG's models with ``x, edge_index, batch``."""
 
     @abstractmethod
-    def outputs(self, batch: GraphBatch) -> Outputs: ...
+    def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits, and while training the auxiliary loss, if there is one: add it to the cross-entropy."""
 
     def forward(self, x: Tensor | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
-        """x: [N] integer categories or [N, F] floats → [B, C] logits"""
+        """x: [N] integer categories or [N, F] floats → [B, C] logits, without the auxiliary loss of ``outputs``"""
         logits: Tensor = self._logits(x, edge_index, batch)
         return logits
 

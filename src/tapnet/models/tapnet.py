@@ -96,7 +96,9 @@ class TAPNet(GraphClassifier):
         in_channels: the number of categories, or of float features.
         num_classes: C.
         mean_nodes: of a graph of the data; what pool "diff" counts its clusters by.
-        settings: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        settings: every field of ``TAPNetSettings``, by name; the defaults are the paper's. With ``aux`` or pool "diff"
+            there is a loss to be added in training, which a call does not return:
+            ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``.
     """
 
     def __init__(

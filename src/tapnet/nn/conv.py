@@ -119,8 +119,9 @@ class _PropagateThenMultiply(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         aggregated, weight, out = ctx.saved_tensors
         (before, after, batch), mask = ctx.structure, ctx.mask
-        grad = torch.ops.aten.leaky_relu_backward(grad, out, ctx.slope, True)
-        grad_x = scaled_product(grad @ weight.t(), after, before, batch, transpose=True)
-        if mask is not None:
-            grad_x = mask.on(grad_x)
-        return grad_x, aggregated.t() @ grad, grad.sum(0), None, None, None, None, None
+        with full_precision(grad):  # going back inside autocast would change the type, and a mask draws by type
+            grad = torch.ops.aten.leaky_relu_backward(grad, out, ctx.slope, True)
+            grad_x = scaled_product(grad @ weight.t(), after, before, batch, transpose=True)
+            if mask is not None:
+                grad_x = mask.on(grad_x)
+            return grad_x, aggregated.t() @ grad, grad.sum(0), None, None, None, None, None

@@ -107,6 +107,7 @@ class TAPooling(nn.Module):
     @eager
     def votes(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Votes:
         """Each part of every node's score, for a picture or an explanation."""
+        x = x.view(-1, 1) if x.dim() == 1 else x
         order = None if batch is None else sorting(batch)
         if batch is None or order is None:
             return self.votes_of(x, GraphBatch.from_edge_index(x, edge_index, batch))
@@ -199,13 +200,14 @@ class _StraightThrough(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rows, perm, score = ctx.saved_tensors
+        least = torch.finfo(score.dtype).tiny ** 0.5  # the quotient by a smaller score would overflow
         if compiled(grad) and compiled(score):
             of_x, of_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
-            gate_back(array(perm), array(grad), array(rows), array(score), of_x, of_score)
+            gate_back(array(perm), array(grad), array(rows), array(score), least, of_x, of_score)
             return torch.from_numpy(of_x), None, torch.from_numpy(of_score)
         grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
         grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
-        return grad_x, None, grad_score.div_(score.masked_fill(score == 0, 1))
+        return grad_x, None, grad_score.div_(score.masked_fill(score.abs() < least, 1))
 
 
 @eager
@@ -213,6 +215,8 @@ def induced_edges(
     perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
 ) -> tuple[Tensor, Tensor | None]:
     """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
+    if edge_attr is not None and len(edge_attr) != edge_index.size(1):
+        raise ValueError(f"edge_index has {edge_index.size(1)} columns, and edge_attr {len(edge_attr)} rows")
     if edge_index.device.type == "cpu":
         ends, kept = map(torch.from_numpy, keep_edges(array(perm), array(edge_index), num_nodes))
         return ends, None if edge_attr is None else edge_attr.index_select(0, kept)

@@ -16,6 +16,7 @@ from tapnet.data.kernels import array, compiled
 from tapnet.data.segments import segment_softmax
 from tapnet.data.step import step
 from tapnet.nn.dropout import Mask
+from tapnet.nn.precision import full_precision
 from tapnet.nn.similarity import Similarity, is_linear, mean_over_edges
 
 
@@ -46,6 +47,8 @@ def votes_of(
     edge. The votes see the features through ``mask``.
     """
     batch.check_rows(h)
+    if projection is not None and h.size(1) != len(projection):  # the compiled loop does not look
+        raise ValueError(f"nodes have {h.size(1)} features, and the layer is for {len(projection)}")
     if compiled(h) and is_linear(similarity) and (local_voting or projection is not None):
         return Votes(*step(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch))
     h = h if mask is None else mask.applied(h)
@@ -103,13 +106,14 @@ class _LinearVotes(Function):
         kernels.vote_back(*ctx.arrays, *votes, *results)
         of_left, of_mean, of_seen = map(torch.from_numpy, results)
         of_h = scaled_product(of_mean, None, None, ctx.batch, transpose=True)
-        of_projection = None if projection is None else of_seen @ mean
         of_weight = None
-        if weight is not None:
-            of_h.addmm_(of_left, weight.t())
-            of_weight = h.t() @ of_left
-        else:
-            of_h += of_left
+        with full_precision(h):
+            of_projection = None if projection is None else of_seen @ mean
+            if weight is not None:
+                of_h.addmm_(of_left, weight.t())
+                of_weight = h.t() @ of_left
+            else:
+                of_h += of_left
         return of_h if ctx.mask is None else ctx.mask.on(of_h), of_weight, of_projection, None, None, None, None
 
 
