@@ -662,3 +662,26 @@ def test_a_list_is_not_explained():
     model = TAPClassifier(epochs=1, random_state=0).fit(graphs, ["ring"] * 6 + ["star"] * 6)
     with pytest.raises(DataError, match="not a list"):
         model.explain(graphs[:2])
+
+
+def test_numbers_that_one_node_lacks_are_not_dropped_in_silence():
+    graphs = [nx.cycle_graph(4 + i % 3) for i in range(16)]
+    for graph in graphs:
+        nx.set_node_attributes(graph, {node: [0.5 * node, 1.0] for node in graph}, "position")
+    y = [i % 2 for i in range(16)]
+    assert small(epochs=1, node_attributes="position").fit(graphs, y).model_.features == "attributes"
+    with pytest.raises(DataError, match="has no attribute 'postion'; no node has; it has 'position'"):
+        small(epochs=1, node_attributes="postion").fit(graphs, y)
+    del graphs[3].nodes[1]["position"]
+    with pytest.raises(DataError, match="graph 3: the node 1 has no attribute 'position'; others have"):
+        small(epochs=1, node_attributes="position").fit(graphs, y)
+
+
+def test_a_category_that_no_file_can_hold_is_refused_before_it_is_written(tmp_path):
+    graphs = [nx.cycle_graph(4 + i % 3) for i in range(8)]
+    for graph in graphs:
+        nx.set_node_attributes(graph, {node: float("nan") if node else 1.0 for node in graph}, "label")
+    model = small(epochs=1).fit(graphs, [i % 2 for i in range(8)])
+    with pytest.raises(DataError, match="a model file cannot hold nan"):
+        model.save(tmp_path / "nan.safetensors")
+    assert not (tmp_path / "nan.safetensors").exists()

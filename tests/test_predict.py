@@ -369,3 +369,125 @@ def test_an_interrupt_leaves_no_half_file(trained, new, tmp_path, monkeypatch, c
     code, _, err = here(monkeypatch, capsys, "predict", run, new, "--out", tmp_path / "out" / "table.csv")
     assert (code, err) == (130, ["tapnet: stopped"])
     assert list((tmp_path / "out").iterdir()) == []
+
+
+# ---- what a node's attributes mean to a model ----
+
+
+def folder_of_rings_and_stars(folder, attributes, classes=("ring", "star")):
+    """Six graphs, their nodes with the attributes that ``attributes(i)`` names for graph i, and their labels.csv."""
+    folder.mkdir(parents=True)
+    with (folder / "labels.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["graph", "class"])
+        for i in range(6):
+            graph = (nx.cycle_graph if i % 2 == 0 else nx.star_graph)(5 + i)
+            for node in graph:
+                graph.nodes[node].update({k: v[node % len(v)] for k, v in attributes(i).items()})
+            write(graph, folder / f"g{i}.json")
+            table.writerow([f"g{i}.json", classes[i % 2]])
+    return folder
+
+
+SMALL = ("--folds", 3, "--epochs", 1, "--jobs", 1, "--set", "hidden_channels=4", "--final")
+
+
+@pytest.mark.parametrize(
+    ("features", "attributes"),
+    [
+        ("attributes", lambda i: {"charge": [0.5, 1.5], "mass": [7.0]} | ({"weight": [1.0]} if i else {})),
+        ("labels", lambda i: {"kind": ["a", "b"]} | ({"name": ["x", "y"]} if i else {})),
+    ],
+)
+def test_a_model_reads_the_attributes_that_it_was_trained_on(features, attributes, tmp_path, monkeypatch, capsys):
+    """Whatever else a file has; and where one of them is not there, nothing else takes its place."""
+    folder, run = folder_of_rings_and_stars(tmp_path / "own", attributes), tmp_path / "run"
+    assert here(monkeypatch, capsys, "train", folder, "--features", features, *SMALL, "--out", run)[0] == 0
+    code, out, err = here(monkeypatch, capsys, "predict", run, folder)
+    assert (code, len(rows_of(out))) == (0, 6), err
+    known = "charge" if features == "attributes" else "kind"
+    text = (folder / "g1.json").read_text()
+    (folder / "g1.json").write_text(text.replace(f'"{known}"', '"zeta"'))
+    code, out, err = here(monkeypatch, capsys, "predict", run, folder)
+    assert (code, len(rows_of(out))) == (1, 5)
+    assert f"g1.json: its nodes have no '{known}', which the model reads" in err[0]
+    code, _, err = here(monkeypatch, capsys, "show", run, folder / "g1.json", "--out", tmp_path / "g1.png")
+    assert code == 1
+    assert "which the model reads" in err[0]
+    assert here(monkeypatch, capsys, "show", run, folder / "g2.json", "--out", tmp_path / "g2.png")[0] == 0
+
+
+def test_classes_are_written_as_labels_csv_has_them(tmp_path, monkeypatch, capsys):
+    classes = ("non\xa0mutagenic", "multi\nline, \u200cx")
+    folder, run = folder_of_rings_and_stars(tmp_path / "own", lambda i: {}, classes), tmp_path / "run"
+    assert here(monkeypatch, capsys, "train", folder, *SMALL, "--out", run)[0] == 0
+    for form in ("csv", "jsonl"):
+        file = tmp_path / f"answers.{form}"
+        assert here(monkeypatch, capsys, "predict", run, folder, "--format", form, "--out", file)[0] == 0
+        with file.open(newline="", encoding="utf-8") as text:
+            rows = list(csv.DictReader(text)) if form == "csv" else [json.loads(line) for line in text]
+        assert {row["class"] for row in rows} <= set(classes)
+        assert set(classes) <= set(rows[0] if form == "csv" else rows[0]["probabilities"])
+
+
+def test_endings_in_capitals_are_graphs_too(trained, new, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "upper"
+    folder.mkdir()
+    for i, file in enumerate(sorted(new.iterdir())):
+        shutil.copy(file, folder / f"{i}{file.suffix.upper()}")
+    _, run, _ = trained
+    code, out, _ = here(monkeypatch, capsys, "predict", run, folder)
+    assert (code, len(rows_of(out))) == (0, len(list(new.iterdir())))
+    code, out, _ = here(monkeypatch, capsys, "predict", run, *sorted(folder.iterdir()))
+    assert (code, len(rows_of(out))) == (0, len(list(new.iterdir())))
+
+
+def test_what_is_left_out_is_said_each_time(tmp_path, monkeypatch, capsys):
+    folder = folder_of_rings_and_stars(tmp_path / "own", lambda i: {})
+    write(nx.path_graph(3), folder / "other.json")
+    for words in (("datasets", folder), ("train", folder, *SMALL, "--out", tmp_path / "run")):
+        code, _, err = here(monkeypatch, capsys, *words)
+        assert code == 0
+        assert f"tapnet: {folder / 'labels.csv'} does not list other.json: left out" in err
+
+
+def test_a_final_model_that_diverged_is_not_kept_and_folds_say_so(tmp_path, monkeypatch, capsys):
+    folder, run = folder_of_rings_and_stars(tmp_path / "own", lambda i: {}), tmp_path / "run"
+    words = ("train", folder, *SMALL[:3], 3, *SMALL[4:], "--lr", 1e30, "--out", run)
+    code, _, err = here(monkeypatch, capsys, *words)
+    assert code == 1
+    assert "training the final model diverged" in err[-1]
+    assert not (run / FILE).exists()
+    assert all(fold["diverged"] for fold in json.loads((run / "run.json").read_text())["folds"])
+
+
+def test_a_final_model_of_an_earlier_run_is_pointed_out(tmp_path, monkeypatch, capsys):
+    folder, run = folder_of_rings_and_stars(tmp_path / "own", lambda i: {}), tmp_path / "run"
+    assert "earlier run" not in "".join(here(monkeypatch, capsys, "train", folder, *SMALL, "--out", run)[2])
+    again = ("train", folder, *SMALL[:3], 2, *SMALL[4:-1], "--out", run)
+    assert "is of an earlier run with other settings; --final replaces it" in here(monkeypatch, capsys, *again)[2][-1]
+
+
+def test_data_of_the_same_name_is_not_taken_for_the_model_s_own(tmp_path, monkeypatch, capsys):
+    own = folder_of_rings_and_stars(tmp_path / "one/own", lambda i: {})
+    other = folder_of_rings_and_stars(tmp_path / "two/own", lambda i: {}, ("star", "ring"))
+    run = tmp_path / "run"
+    assert here(monkeypatch, capsys, "train", own, *SMALL, "--out", run)[0] == 0
+    for folder, notes in ((own, 0), (other, 1)):
+        monkeypatch.chdir(folder.parent)
+        code, _, err = here(monkeypatch, capsys, "show", run, 1, "--out", tmp_path / "1.png")
+        assert code == 0
+        assert sum("is not the own that the model was trained on" in line for line in err) == notes
+
+
+def test_the_matrix_of_a_run_is_found_from_any_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder_of_rings_and_stars(tmp_path / "data/own", lambda i: {})
+    assert here(monkeypatch, capsys, "train", "data/own", *SMALL, "--out", "run")[0] == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    code, _, err = here(monkeypatch, capsys, "show", "../run", "--out", "curves.svg")
+    assert (code, err) == (0, [])
+    assert "predicted" in (tmp_path / "elsewhere/curves.svg").read_text()
+    shutil.move(tmp_path / "data", tmp_path / "gone")
+    assert "no confusion matrix" in here(monkeypatch, capsys, "show", "../run", "--out", "curves.svg")[2][0]

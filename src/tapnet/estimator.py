@@ -432,8 +432,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     ) -> GraphDataset:
         if features in (None, "labels"):
             _check_nodes(graphs, self.node_label, features is not None or self.node_label != "label")
-        if features == "attributes":
-            _check_nodes(graphs, self.node_attributes, True)
+        if features == "attributes" or (features is None and not _has_label(graphs, self.node_label)):
+            _check_nodes(graphs, self.node_attributes, features is not None or self.node_attributes != "attributes")
         try:
             dataset = GraphDataset.from_networkx(
                 graphs,
@@ -566,6 +566,10 @@ def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return classes, codes.astype(np.int64)
 
 
+def _has_label(graphs: Sequence[nx.Graph], key: str) -> bool:
+    return any(key in values for g in graphs for _, values in g.nodes(data=True))
+
+
 def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> None:
     """Every node has the attribute, or none of them has, if it is not needed."""
     having = [[key in values for _, values in g.nodes(data=True)] for g in graphs]
@@ -610,7 +614,7 @@ def _native(value: Any) -> Any:
 
 
 def _in_json(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _nothing(_: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,7 +198,7 @@ def draw_run(
         ax.legend(fontsize=8, frameon=False)
     if confusion is not None:
         _draw_confusion(axes[0, 2], confusion, classes)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10)
     return figure
 
 

@@ -411,3 +411,9 @@ def test_the_folder_here_has_its_own_name(tmp_path, monkeypatch):
     assert load_dataset(".").name == "MINE"
     monkeypatch.chdir(tmp_path)
     assert torch.equal(load_dataset("MINE").y, torch.tensor([0, 1]))
+
+
+def test_a_graph_may_be_called_graph(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\ngraph,x\nb,y\n", graph=ABC["a"], b=ABC["b"])
+    assert graph_names(folder) == ["graph.json", "b.json"]
+    assert load_dataset(folder).classes == ("x", "y")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tapnet.cli.app import AsJson, DataDir
+from tapnet.cli.app import AsJson, DataDir, notes
 from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool)
     from tapnet.data.load import load_dataset
 
     try:
-        dataset = load_dataset(name, data_dir, download=download)
+        with notes():
+            dataset = load_dataset(name, data_dir, download=download)
     except TapnetError as error:
         if strict or isinstance(error, SettingError):
             raise

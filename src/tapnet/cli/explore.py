@@ -56,8 +56,10 @@ def find_explorer(file: Path, dataset: str | None, data_dir: Path | None) -> Exp
 
     saved = SavedModel.load(file)
     try:
-        data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
         with notes():
+            data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
+            if dataset is None:
+                saved.note_another_copy(data)
             return Explorer(saved, data)
     except DatasetNotFoundError:
         if dataset is not None:

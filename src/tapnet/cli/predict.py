@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from tapnet.cli.app import DataDir
+from tapnet.cli.app import DataDir, notes
 from tapnet.errors import DataError, SettingError, TapnetError
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def predict(
     for name in inputs:
         if name.endswith(".safetensors") or exists(Path(name) / FILE):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
-    bar = out is not None or not sys.stdout.isatty()  # a bar and the result do not share a terminal
-    run = _Prediction(SavedModel.load(model_file(model)), bar)
+    run = _Prediction(SavedModel.load(model_file(model)), out is not None or not sys.stdout.isatty())
     if len(set(run.classes)) != len(run.saved.classes):
         raise DataError(f"{model}: {len(run.saved.classes)} classes with {len(set(run.classes))} names")
     header, line = FORMATS[form]
@@ -94,7 +93,7 @@ class _Prediction:
     """The model, and what has come of its inputs so far."""
 
     saved: SavedModel
-    show_bar: bool
+    for_machines: bool  # what is written goes to a file or a program, so a terminal is free for a bar
     done: int = 0
     failed: int = 0
     unseen: Unseen = field(init=False)
@@ -106,7 +105,9 @@ class _Prediction:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return tuple(map(str, self.saved.class_names))
+        """As they stood in the training data; on a terminal without what could move its cursor."""
+        names = self.saved.about.get("class_names") or self.saved.classes
+        return tuple(map(str, names if self.for_machines else self.saved.class_names))
 
     def of(self, name: str, data_dir: Path | None, several: bool) -> Iterator[list[Row]]:
         """The rows of one input; with several inputs its name stands before those of the graphs.
@@ -120,7 +121,9 @@ class _Prediction:
         layout = find(name, data_dir).layout
         place, prefix = layout.place, f"{name.rstrip(os.sep)}/" if several else ""
         if layout.kind != "graphs":
-            yield from self._of_dataset(load_dataset(name, data_dir, features=self.saved.features), prefix)
+            with notes():
+                dataset = load_dataset(name, data_dir, features=self.saved.features)
+            yield from self._of_dataset(dataset, prefix)
         elif place.is_file():
             folder = name.removesuffix(place.name) if several else ""
             yield from self._of_files(layout.root.parent, [place.name], folder)
@@ -153,13 +156,9 @@ class _Prediction:
 
     def _rows_of_files(self, group: Sequence[tuple[str, FileGraph]]) -> list[Row]:
         """Each file is read as if it were alone; where they do not go together, one by one."""
-        from tapnet.data.graph_files import Meaning, join
-
         graphs = [graph for _, graph in group]
         try:
-            name = graphs[0].file if len(graphs) == 1 else "graphs"
-            meanings = [Meaning.of([graph]) for graph in graphs]
-            dataset = join(graphs, meanings, name=name, features=self.saved.features)
+            dataset = self.saved.joined(graphs, graphs[0].file if len(graphs) == 1 else "graphs")
             return self._rows(dataset, [name for name, _ in group])
         except TapnetError as error:
             if len(group) == 1:
@@ -181,7 +180,7 @@ class _Prediction:
     def _counting(self, total: int, title: str) -> contextlib.AbstractContextManager[Callable[[int], None]]:
         from tapnet.progress import counting
 
-        return counting(total, title) if self.show_bar else contextlib.nullcontext(lambda _: None)
+        return counting(total, title) if self.for_machines else contextlib.nullcontext(lambda _: None)
 
     def report(self, reason: str) -> None:
         """One line of something that could not be read."""

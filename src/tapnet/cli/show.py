@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import warnings
@@ -104,14 +105,19 @@ class _Found(NamedTuple):
 
 def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Path | None) -> _Found:
     """By its file, or by its number or its file's name in a data set."""
-    from tapnet.data.graph_files import class_of
+    from tapnet.data.graph_files import FileGraph, class_of
     from tapnet.data.layout import check_name, exists
     from tapnet.data.load import load_dataset
+    from tapnet.data.sources import find
 
     check_name(graph)
     is_number = re.fullmatch("-?[0-9]{1,18}", graph) is not None
     if not is_number and exists(Path(graph)):
-        data = load_dataset(Path(graph), data_dir, features=saved.features, download=False)
+        layout = find(Path(graph), data_dir, download=False).layout
+        if layout.kind == "graphs" and layout.place.is_file():
+            data = saved.joined([FileGraph.read(layout.place)], layout.prefix)
+        else:
+            data = load_dataset(Path(graph), data_dir, features=saved.features, download=False)
         if len(data) > 1:
             raise SettingError(f"{graph} has {len(data)} graphs; which one? Its number goes with --dataset {graph}")
         return _Found(data, 0, data.name, None, _class_name(saved, class_of(Path(graph))))
@@ -123,6 +129,8 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
         if not is_number:
             raise DataError(f"{graph}: no such file") from None
         raise DatasetNotFoundError(f"graph {graph} of which data set? Name it with --dataset ({error})") from None
+    if dataset is None:
+        saved.note_another_copy(data)
     files = _files(data)
     if is_number and not 0 <= int(graph) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {graph}")
@@ -163,6 +171,10 @@ def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
         raise DataError(f"{folder}: no fold of the run is finished yet")
     summary = Summary(sorted(results, key=lambda r: r.trial.fold))
     confusion, classes = _confusion(folder, summary, run, data_dir)
+    if confusion is None and summary.has_epochs:
+        typer.echo(
+            "tapnet: no confusion matrix: the run's models, or the data that it was trained on, are not here", err=True
+        )
     first = summary.results[0].trial
     changed = ", ".join(f"{k} {v}" for k, v in changed_settings(first).items())
     title = f"{first.dataset}, {first.model}{f' with {changed}' if changed else ''}: "
@@ -193,6 +205,7 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
     """Counts of true and predicted classes over the test folds, by each fold's stored model; None without the data."""
     import numpy as np
 
+    from tapnet.data.layout import printable
     from tapnet.data.load import load_dataset
     from tapnet.errors import TapnetError
     from tapnet.training.protocol import split
@@ -202,12 +215,15 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
     first, store = summary.results[0].trial, Store(folder)
     try:
         models = [SavedModel.load(store.model_file(r.trial)) for r in summary.results]
-        data = load_dataset(first.dataset, data_dir, features=models[0].features, download=False)
-        if data.checksum != first.data:
-            data = load_dataset(Path(run["data"]["source"]), features=models[0].features, download=False)
-    except (TapnetError, KeyError, TypeError):
+    except TapnetError:
         return None, ()
-    if data.checksum != first.data:
+    data = None
+    for place in (first.dataset, Path(str(run.get("data", {}).get("source", "")))):
+        with contextlib.suppress(TapnetError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say was said when it was trained
+            found = load_dataset(place, data_dir, features=models[0].features, download=False)
+            data = data or (found if found.checksum == first.data else None)
+    if data is None:
         return None, ()
     counts = np.zeros((data.num_classes, data.num_classes), dtype=np.int64)
     for result, saved in zip(summary.results, models, strict=True):
@@ -216,4 +232,4 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
             warnings.simplefilter("ignore")  # a fold may have categories that the others lack
             read = saved.reading(data.subset(test))
         np.add.at(counts, (data.y[test].numpy(), saved.probabilities(read).argmax(dim=1).numpy()), 1)
-    return counts, models[0].class_names
+    return counts, tuple(map(printable, data.class_names or data.classes))

@@ -257,6 +257,7 @@ def _run(
     from tapnet.paper.numbers import printed
     from tapnet.terminal import print_summary, training_progress
     from tapnet.training.executors import run_trials
+    from tapnet.training.final import FILE, is_of_another_run
     from tapnet.training.store import Store
     from tapnet.training.summary import Summary, changed_settings
 
@@ -268,7 +269,7 @@ def _run(
         raise KeyboardInterrupt
     about = {
         "trials": [t.key for t in trials],
-        "data": {"source": data.source, "checksum": data.checksum},
+        "data": {"source": str(Path(data.source).resolve()), "checksum": data.checksum},
         "folder": str(folder),
     }
     store.save_run({**first.to_dict(), "state": "running", **about})  # also shows at once whether it can be written
@@ -305,6 +306,8 @@ def _run(
         if not as_json:
             words = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
             typer.echo(words.format_map(values["final"]))
+    elif is_of_another_run(folder / FILE, summary):
+        typer.echo(f"tapnet: {folder / FILE} is of an earlier run with other settings; --final replaces it", err=True)
     if as_json:
         print(json.dumps(values))
 

@@ -19,7 +19,7 @@ from tapnet.data.layout import Layout
 from tapnet.data.sources import cache_dir
 from tapnet.files import replacing
 
-LAYOUT = 2  # to be raised when what is stored, or how files are parsed, changes
+LAYOUT = 3  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]

@@ -62,6 +62,9 @@ class GraphDataset:
     self_loop: Tensor | None = None
     label_names: tuple[str, ...] | None = None  # what each node label means (elements), where that is known
     class_names: tuple[str, ...] | None = None  # what each class means, where that is known
+    label_attribute: str | None = None  # what the files call the labels of nodes, where they have names for things
+    attribute_names: tuple[str, ...] | None = None  # and their numbers
+    notes: tuple[str, ...] = ()  # what there was to say when the files were read
     source: str = ""  # the files it was read from
     place: str = ""  # in what kind of place they were found
     prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs
@@ -349,7 +352,7 @@ class GraphDataset:
             y = [g.graph["y"] for g in graphs]
         if len(y) != len(graphs):
             raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
-        return assemble(
+        dataset = assemble(
             name=name,
             nodes_per_graph=sizes,
             edge_index=np.asarray(ends, dtype=np.int64).reshape(-1, 2).T,
@@ -361,6 +364,7 @@ class GraphDataset:
             edge_attributes=_matrix(edges, edge_attributes),
             features=features,
         )
+        return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,))
 
 
 _NODE_AND_EDGE_DATA = {

@@ -20,7 +20,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from xml.parsers import expat
@@ -233,6 +233,24 @@ class Meaning(NamedTuple):
         numbers = (name for name, kind in kinds.items() if kind == {"numbers"} and name != category)
         return cls(category, tuple(numbers), texts)
 
+    @classmethod
+    def named(cls, graph: FileGraph, category: str | None, numbers: Sequence[str] | None) -> Meaning:
+        """Of one graph, for a model that was trained on attributes of these names; None: that is not known.
+
+        ``label`` and ``attributes``, which mean the same everywhere, may stand for any other name.
+        """
+        found = cls.of([graph])
+        if category in graph.columns:
+            found = found._replace(category=category)
+        elif category not in (None, LABEL) and found.category != LABEL:
+            raise DataError(f"{graph.file}: its nodes have no {category!r}, which the model reads")
+        lacks = [name for name in numbers or () if name not in graph.columns]
+        if numbers and not lacks:
+            found = found._replace(numbers=tuple(numbers))
+        elif lacks and ATTRIBUTES not in (lacks[0], *found.numbers):
+            raise DataError(f"{graph.file}: its nodes have no {lacks[0]!r}, which the model reads")
+        return found
+
 
 def join(
     graphs: Sequence[FileGraph],
@@ -259,7 +277,7 @@ def join(
         raise DataError(f"{name}: its nodes have no numbers")
     sizes = np.asarray([g.size for g in graphs], dtype=np.int64)
     first = np.cumsum(sizes) - sizes
-    return assemble(
+    dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
         edge_index=np.concatenate([g.edge_index + start for g, start in zip(graphs, first, strict=True)], axis=1),
@@ -270,6 +288,8 @@ def join(
         features=features,
         source=source,
     )
+    first_meaning = meanings[0]
+    return replace(dataset, label_attribute=first_meaning.category, attribute_names=first_meaning.numbers or None)
 
 
 def _matrix(graphs: Sequence[FileGraph], meanings: Sequence[Meaning]) -> NDArray[np.float32]:
@@ -294,6 +314,8 @@ def _categories(graph: FileGraph, name: str) -> Sequence[Hashable]:
 
 
 def _floats(graph: FileGraph, name: str) -> NDArray[np.float32]:
+    if graph.columns[name].kind not in ("numbers", "vectors"):
+        raise DataError(f"{graph.file}: the attribute {name!r} of a node is no number")
     try:
         with np.errstate(over="ignore"):  # becomes infinite, which is refused
             column = np.asarray(graph.columns[name].values, dtype=np.float64).astype(np.float32)
@@ -316,7 +338,7 @@ def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
 
 def read_graphs(place: Place, *, name: str, features: Features | None = None) -> GraphDataset:
     """The data set of a folder of graphs, or of the one graph of a file."""
-    names, y = ([place.name], None) if place.is_file() else _listed(place)
+    names, y, notes = _Listed([place.name]) if place.is_file() else _listed(place)
     if not names:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
     graphs = []
@@ -327,10 +349,9 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
     meaning = Meaning.of(graphs)
     if meaning.category is None and meaning.texts:
         texts = printable(", ".join(meaning.texts))[:200]
-        warnings.warn(
-            f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}", stacklevel=2
-        )
+        notes += (f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}",)
     dataset = join(graphs, [meaning] * len(graphs), name=name, y=y, source=str(place))
+    dataset = replace(dataset, notes=notes)
     return dataset if features is None else dataset.with_features(features)
 
 
@@ -339,7 +360,7 @@ def graph_names(path: str | Path) -> list[str]:
     layout = layout_of(Path(path))
     if layout.kind != "graphs":
         raise DataError(f"{path}: not a folder of graphs; its graphs have numbers, not names")
-    return [layout.place.name] if layout.place.is_file() else _listed(layout.place)[0]
+    return [layout.place.name] if layout.place.is_file() else _listed(layout.place).files
 
 
 def class_of(file: Path) -> str | None:
@@ -369,16 +390,23 @@ def require_classes(dataset: GraphDataset) -> None:
         raise DataError(f"{dataset.name}: every graph is of class {dataset.classes[0]}; there is nothing to tell apart")
 
 
-def _listed(folder: Place) -> tuple[list[str], list[str] | None]:
+class _Listed(NamedTuple):
+    files: list[str]
+    classes: list[str] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _listed(folder: Place) -> _Listed:
     """The files of a data set in its order, and their classes, if there is a labels.csv."""
     there = file_names(folder)
     if not (folder / LABELS).is_file():
-        return there, None
+        return _Listed(there)
     classes = _read_classes(folder / LABELS, there)
+    notes: tuple[str, ...] = ()
     if left_out := [file for file in there if file not in classes]:
         more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-        warnings.warn(f"{folder / LABELS} does not list {', '.join(left_out[:3])}{more}: left out", stacklevel=3)
-    return list(classes), list(classes.values())
+        notes = (f"{folder / LABELS} does not list {', '.join(left_out[:3])}{more}: left out",)
+    return _Listed(list(classes), list(classes.values()), notes)
 
 
 def _read_classes(table: Place, there: Sequence[str]) -> dict[str, str]:
@@ -423,7 +451,7 @@ def _read_classes(table: Place, there: Sequence[str]) -> dict[str, str]:
 def _columns(header: Sequence[str], table: Place, files: Mapping[str, object]) -> tuple[int, int]:
     """Which columns hold the files' names and the classes."""
     titles = [title.strip().lower() for title in header]
-    if len(titles) < 2 or header[0].strip() in files:
+    if len(titles) < 2 or (header[0].strip() in files and tuple(titles) != ("graph", "class")):
         raise DataError(f"{table}:1: the first line is a header of two columns, such as graph,class")
     named = [
         next((titles.index(word) for word in words if word in titles), None)

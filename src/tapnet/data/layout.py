@@ -126,7 +126,7 @@ def find_layout(path: Path) -> Layout | None:
 
 
 def is_graph_file(name: str) -> bool:
-    return name.endswith(GRAPH_ENDINGS) and not name.startswith(".")
+    return name.lower().endswith(GRAPH_ENDINGS) and not name.startswith(".")
 
 
 def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
@@ -151,15 +151,19 @@ def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
 
 def _folder_with(places: Sequence[Place], *endings: str) -> Place | None:
     """The first of the folders if it has such files, else the only other one that has."""
-    found = [place for place in places if _files(place, *endings)]
+    found = [
+        place
+        for place in places
+        if readable_files(place, lambda name: name.lower().endswith(endings) and not name.startswith("."))
+    ]
     if len(found) > 1 and found[0] is not places[0]:
         names = ", ".join(place.name for place in found)
         raise DataError(f"{places[0]}: graphs in several folders ({names}); name one of them")
     return found[0] if found else None
 
 
-def _files(place: Place, *endings: str) -> list[str]:
-    return readable_files(place, lambda name: name.endswith(endings) and not name.startswith("."))
+def _files(place: Place, ending: str) -> list[str]:
+    return readable_files(place, lambda name: name.endswith(ending) and not name.startswith("."))
 
 
 def readable_files(folder: Place, wanted: Callable[[str], bool]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -32,6 +33,8 @@ def load_dataset(
         signed = cache.signature(layout)
         dataset = formats.read_layout(layout)
         cache.save(layout, dataset, signed)
+    for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again
+        warnings.warn(note, stacklevel=2)
     dataset = replace(dataset, source=str(layout.root), place=place)
     entry = find_entry(layout.prefix) if place == "path" else find_entry(str(name_or_path))
     if entry is not None:

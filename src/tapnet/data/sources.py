@@ -49,7 +49,7 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
     folders = _folders(data_dir)
     path = Path(text).expanduser()
     is_path = isinstance(name_or_path, Path) or os.sep in text or path.name in ("", "..")
-    if is_path or path.suffix in (".zip", ".txt", *GRAPH_ENDINGS):
+    if is_path or path.suffix in (".zip", ".txt") or path.suffix.lower() in GRAPH_ENDINGS:
         if not exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
         return Source(layout_of(path), "path")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.graph_files import FileGraph, Meaning, join, parse_graph
+from tapnet.data.graph_files import FileGraph, parse_graph
 from tapnet.data.layout import is_graph_file
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.models.explain import Layer, explain
@@ -137,8 +137,10 @@ class Explorer:
         return self.data
 
     @cached_property
-    def _data_classes(self) -> list[str]:
+    def _data_classes(self) -> Sequence[str | None]:
         """The names of the data set's classes: its own, else that of the model's class of the same value."""
+        if self._data.classes == (None,):
+            return [None]
         if self._data.class_names is not None:
             return list(self._data.class_names)
         known = dict(zip(map(str, self.saved.classes), self.saved.class_names, strict=True))
@@ -202,7 +204,7 @@ class Explorer:
         graph = parse_graph(content, name)
         _check_size(name, graph.number_of_nodes(), graph.number_of_edges())
         file = FileGraph.of(graph, name)
-        data = join([file], [Meaning.of([file])], name=name, features=self.saved.features)
+        data = self.saved.joined([file], name)
         return data, [str(node)[:LONGEST_NAME] for node in graph]
 
     def _view(self, data: GraphDataset, read: GraphDataset, choice: Choice, names: Sequence[str]) -> View:

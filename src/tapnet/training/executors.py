@@ -8,6 +8,7 @@ import queue
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -61,7 +62,9 @@ class DataReference:
     graphs: int | None = None  # so many of the smaller half, evenly spread over the set; None: all
 
     def load(self) -> GraphDataset:
-        dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # who started the run was told what there is to say of the data
+            dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
         if self.graphs is None or self.graphs >= len(dataset):
             return dataset
         by_size = dataset.nodes_per_graph.argsort(stable=True)

@@ -13,11 +13,11 @@ import torch
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.layout import exists
-from tapnet.errors import DataError
+from tapnet.errors import DataError, TapnetError
 from tapnet.files import remove_parts
 from tapnet.training.loop import CHECKPOINT_EVERY, Run, describe_model
 from tapnet.training.protocol import PROTOCOLS, Split
-from tapnet.training.saved import SavedModel
+from tapnet.training.saved import GRAPHS_AT_ONCE, SavedModel
 from tapnet.training.store import Store, load_model_file
 from tapnet.training.summary import Summary
 from tapnet.training.trial import Trial
@@ -52,6 +52,12 @@ def model_file(path: Path) -> Path:
     return path / FILE
 
 
+def is_of_another_run(file: Path, summary: Summary) -> bool:
+    """Whether a final model is there, but not the one that would follow from this cross-validation."""
+    about = _description(file)
+    return about is not None and about.get("final", {}).get("key") != FinalTrial.after(summary).key
+
+
 def train_final(
     summary: Summary,
     dataset: GraphDataset,
@@ -67,7 +73,9 @@ def train_final(
         if _description(file) != about:
             remove_parts(file)
             run = _trained(trial, dataset, store, checkpoint_every, progress)
-            SavedModel(run.model.cpu().eval(), about).save(file)
+            saved = SavedModel(run.model.cpu().eval(), about)
+            _check_answers(saved, dataset, trial.training.lr)
+            saved.save(file)
         store.drop_checkpoint(trial)
     return file
 
@@ -87,6 +95,15 @@ def _trained(
         if run.epoch % checkpoint_every == 0:
             store.save_checkpoint(trial, run.state())
     return run
+
+
+def _check_answers(saved: SavedModel, dataset: GraphDataset, lr: float) -> None:
+    """Of some graphs that it was trained on; a model that answers nonsense is not worth a file."""
+    some = saved.reading(dataset.subset(range(min(len(dataset), GRAPHS_AT_ONCE))))
+    if not bool(saved.probabilities(some).isfinite().all()):
+        raise TapnetError(
+            f"training the final model diverged: its answers are no numbers; lr is {lr:g}, a smaller one may help"
+        )
 
 
 def describe_final(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> dict[str, Any]:

@@ -98,6 +98,8 @@ def describe_model(trial: Trial, dataset: GraphDataset) -> dict[str, Any]:
         "class_names": list(dataset.class_names or map(str, dataset.classes)),
         "categories": None if dataset.categories is None else list(dataset.categories),
         "category_names": list(dataset.category_names),
+        "label_attribute": dataset.label_attribute if dataset.features == "labels" else None,
+        "attribute_names": list(dataset.attribute_names or ()) or None if dataset.features == "attributes" else None,
     }
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.graph_files import ATTRIBUTES, FileGraph, Meaning, join
 from tapnet.data.layout import check_name, is_special, printable
 from tapnet.errors import DataError
 from tapnet.models.base import DataShape, GraphClassifier
@@ -90,7 +91,29 @@ class SavedModel:
         """Of the data set that it was trained on."""
         return str(self.about["trial"]["dataset"])
 
+    def note_another_copy(self, data: GraphDataset) -> None:
+        """A warning where data of the model's own name is not what it was trained on."""
+        if data.checksum != self.about["trial"].get("data"):
+            warnings.warn(
+                f"{data.source or data.name} is not the {self.name} that the model was trained on, or it has changed "
+                "since; --dataset names another",
+                stacklevel=2,
+            )
+
     # ---- prediction ----
+
+    def joined(self, files: Sequence[FileGraph], name: str) -> GraphDataset:
+        """Graphs of files, each read for itself by the names that its nodes' attributes had in the training data."""
+        names = self.about.get("label_attribute"), self.about.get("attribute_names")
+        return join(files, [Meaning.named(file, *names) for file in files], name=name, features=self.features)
+
+    def _check_names(self, dataset: GraphDataset) -> None:
+        """Other attributes than those of the training data are no input, even if they are as many."""
+        ours, theirs = (tuple(names or ()) for names in (self.about.get("attribute_names"), dataset.attribute_names))
+        unnamed = {(), (ATTRIBUTES,)}
+        if self.features == "attributes" and ours != theirs and not unnamed & {ours, theirs}:
+            wanted, has = (printable(", ".join(names))[:200] for names in (ours, theirs))
+            raise DataError(f"the model reads the numbers {wanted}; {dataset.name} has {has}")
 
     def reading(
         self, dataset: GraphDataset, names: Sequence[str] | None = None, unseen: Unseen | None = None
@@ -101,6 +124,7 @@ class SavedModel:
         ``names``, or else a warning tells of them.
         """
         dataset = dataset if dataset.features == self.features else dataset.with_features(self.features)
+        self._check_names(dataset)
         if self.categories is None:
             if dataset.categories is not None or dataset.num_features != self.about["shape"]["in_channels"]:
                 wanted = self.about["shape"]["in_channels"]
@@ -191,6 +215,11 @@ def _check_words(about: Mapping[str, Any]) -> None:
             raise ValueError(f"its {names} are not a list of words")
         if given and len(given) != len(about[values]):
             raise ValueError(f"{len(given)} {names} for {len(about[values])} {values}")
+    label, numbers = about.get("label_attribute"), about.get("attribute_names")
+    if not isinstance(label, str | None) or not isinstance(numbers, list | None):
+        raise ValueError("its label_attribute is no word, or its attribute_names are no list")
+    if not all(isinstance(name, str) for name in numbers or []):
+        raise ValueError("its attribute_names are not a list of words")
     dataset = about["trial"]["dataset"]
     check_name(dataset)
     if dataset != Path(dataset).name or dataset.startswith((".", "~")):

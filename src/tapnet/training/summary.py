@@ -93,7 +93,7 @@ class Summary:
             "epochs": trial.training.epochs if self.has_epochs else None,
             "folds": [
                 {"fold": r.trial.fold, "accuracy": r.reading.accuracy, "key": r.trial.key}
-                | ({"epoch": r.reading.epoch} if self.has_epochs else {})
+                | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
                 for r in self.results
             ],
             "mean": self.mean,

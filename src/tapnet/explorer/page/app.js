@@ -683,7 +683,7 @@ async function begin() {
   state.graphs = await ask("/api/graphs");
   at("by-class").replaceChildren(
     made("option", { value: "", textContent: "any" }),
-    ...state.graphs.classes.map((name, i) => made("option", { value: i, textContent: name })),
+    ...state.graphs.classes.flatMap((name, i) => (name === null ? [] : made("option", { value: i, textContent: name }))),
   );
   at("part-label").hidden = !state.graphs.part;
   filter();
