@@ -341,6 +341,13 @@ def test_degrees_are_named_and_need_no_labels():
     assert explorer.uploaded("a.json", plain.encode(), Choice())["layers"]
 
 
+def test_graphs_of_no_known_class_are_neither_right_nor_wrong(mutag):
+    unknown = replace(mutag, y=mutag.y * 0, classes=(None,), class_names=None)
+    client = TestClient(server.make_app(Explorer(make_model(mutag), unknown)))
+    assert client.get("/api/graphs").json()["classes"] == [None]
+    assert client.get("/api/graphs/0").json()["class"] is None
+
+
 def test_a_network_that_answers_nan_is_shown_as_such(mutag):
     saved = make_model(mutag)
     for parameter in saved.network.parameters():

@@ -143,7 +143,7 @@ function filter() {
       (kind === "" || graphs.class[i] === Number(kind)) &&
       graphs.nodes[i] >= least &&
       graphs.nodes[i] <= most &&
-      (right === "" || (predicted[i] !== undefined && isRight(i) === (right === "right"))) &&
+      (right === "" || (isKnown(i) && predicted[i] !== undefined && isRight(i) === (right === "right"))) &&
       (part === "" || graphs.part?.[i] === part),
   );
   const waiting = right !== "" && predicted.length < graphs.class.length ? ", still predicting" : "";
@@ -169,13 +169,14 @@ function more(text) {
   return row;
 }
 
+const isKnown = (i) => state.graphs.classes[state.graphs.class[i]] !== null;
 const isRight = (i) => state.model.classes[state.predicted[i]] === state.graphs.classes[state.graphs.class[i]];
 
 function item(i) {
   const { graphs, predicted } = state;
   const row = made("li", { id: `graph-${i}` });
   row.setAttribute("role", "option");
-  const right = predicted[i] === undefined ? "" : isRight(i) ? "✓" : "✗";
+  const right = predicted[i] === undefined || !isKnown(i) ? "" : isRight(i) ? "✓" : "✗";
   const words = { "✓": "predicted right", "✗": "predicted wrong" }[right] ?? "";
   row.append(
     made("span", { className: "number", textContent: `#${i}` }),
