@@ -201,6 +201,13 @@ def _read_run(folder: Path) -> dict[str, Any]:
         raise DataError(f"{folder / 'run.json'}: cannot be read ({error})") from None
 
 
+def _source(run: dict[str, Any]) -> list[Path]:
+    """Where the run found its data, if it says so."""
+    about = run.get("data")
+    source = about.get("source") if isinstance(about, dict) else None
+    return [Path(source)] if source and isinstance(source, str) else []
+
+
 def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path | None) -> tuple[Any, tuple[str, ...]]:
     """Counts of true and predicted classes over the test folds, by each fold's stored model; None without the data."""
     import numpy as np
@@ -218,7 +225,7 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
     except TapnetError:
         return None, ()
     data = None
-    for place in (first.dataset, Path(str(run.get("data", {}).get("source", "")))):
+    for place in (first.dataset, *_source(run)):
         with contextlib.suppress(TapnetError), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say was said when it was trained
             found = load_dataset(place, data_dir, features=models[0].features, download=False)
