@@ -55,6 +55,7 @@ def test_sag_is_pygs():
     ours, theirs = SAGPool(CHANNELS, 0.5).double(), SAGPooling(CHANNELS, 0.5, GNN=GCNConv).double()
     theirs.gnn.lin.weight.data = ours.conv.weight.data.T.clone()
     theirs.gnn.bias.data.fill_(0.25)
+    theirs.select.weight.data.fill_(1)  # a number of PyG's own, of which only the sign counts: -1 would keep the worst
     ours.conv.bias.data.fill_(0.25)
     pooled = ours.coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch))
     their_x, their_edges, _, _, perm, _ = theirs(x, edge_index, None, batch)
