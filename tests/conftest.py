@@ -40,6 +40,17 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ.pop("TAPNET_DATA", None)
 
 
+@pytest.fixture(autouse=True)
+def _same_weights(pytestconfig: pytest.Config) -> None:
+    """Layers are drawn alike however the tests are spread over processes; with --all, each time anew."""
+    import torch
+
+    if pytestconfig.getoption("--all"):
+        torch.seed()
+    else:
+        torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_other_machine() -> Iterator[None]:
     """Tests talk to servers that they start here, and to nothing else."""
