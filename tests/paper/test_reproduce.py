@@ -22,7 +22,7 @@ from tapnet.paper.budgets import BUDGETS, Effort, find_budget
 from tapnet.paper.compare import corrected_p_value
 from tapnet.paper.figures import _connectivity, _lambda
 from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
-from tapnet.paper.report import BEGIN, END, Section, csv_text, lines_of, markdown, sections_of, with_tables
+from tapnet.paper.report import BEGIN, END, Section, csv_text, lines_of, markdown, overview, sections_of, with_tables
 from tapnet.paper.reproduce import Stored, cells_of, trials_of
 from tapnet.paper.targets import FIGURES, TAPNET, TARGETS, find_targets
 from tapnet.terminal import print_sections
@@ -162,6 +162,29 @@ def test_each_point_of_the_picture_of_lambda_is_at_its_own(mutag, tmp_path):
     assert ax.lines[0].get_xdata() == pytest.approx([9.3, 93.0])
 
 
+def test_at_a_glance_is_the_papers_own_table_with_ours_beside(mutag, tmp_path):
+    """The statistics and every printed number; a cell that has other folds or epochs than most says so."""
+    store, target = Store(tmp_path), replace(TARGETS["table3"], datasets=("MUTAG", "PTC"))
+    stored_with(store, mutag, TAPNET, 20, EASY)
+    stored_with(store, mutag, TOPK, 20, HARD)
+    stored_with(store, mutag, target.rows[0], 10, EASY)
+    cells = list(cells_of(target, target.datasets, ["paper", "fair"], Stored(store), {}))
+    (section,) = overview(target, cells, {"MUTAG": 24})
+    rows = {name: tuple(values) for name, *values in section.rows}
+    assert section.header == ("", "MUTAG", "PTC")
+    assert [*rows][:4] == ["graphs", "nodes", "classes", "folds × epochs"]
+    assert rows["graphs"] == ("24 of 188", "344")
+    assert rows["nodes"] == ("17.9", "25.5")
+    assert rows["classes"] == ("2", "2")
+    assert rows["folds × epochs"] == ("10 × 20", "")
+    assert rows["TAPNet"] == ("93.8 / 90.9 / –", "73.4 / – / –")
+    assert rows["Net_top-k"] == ("– / 71.3 † / –", "71.5 / – / –")
+    assert rows["Net_diff"] == ("– / 90.9 (10 × 10) / –", "70.9 / – / –")
+    assert rows["Net_sort"] == ("– / – / –", "70.6 / – / –")
+    alone = [cell for cell in cells if cell.dataset == "PTC"]
+    assert overview(target, alone, {}) == overview(TARGETS["connectivity"], cells, {}) == []
+
+
 def test_parameters_are_those_of_reddit_binary_and_of_no_other_set(tmp_path):
     target = TARGETS["table5"]
     cells = list(cells_of(target, ["PTC", "REDDIT-BINARY"], ["paper"], Stored(Store(tmp_path)), {}))
@@ -257,6 +280,7 @@ def test_quick_writes_tables_and_a_picture_and_says_what_is_not_here(quick):
     assert "| TAPNet | 93.8 ± 6.0 |" in text
     assert "2 of 3 × 2" in text
     assert "MUTAG: 24 of 188 graphs, 17.9 nodes" in text
+    assert "| graphs | 1178 | 344 | 24 of 188 | 1113 |" in text
     assert "MUTAG: 24 of 188 graphs" in done.stdout
     assert "PTC: 344 graphs" in text
     assert "PTC is not here" in text
@@ -282,7 +306,10 @@ def test_nothing_is_computed_twice_and_missing_says_what_is_left(quick):
     assert [file.stat().st_mtime_ns for file in trials] == before
     assert "fold" not in done.stderr
     assert "0 of 12 trials are missing" in tapnet(*QUICK, "--missing", folder=folder).stdout
-    more = tapnet(*QUICK[:2], "--budget", "quick", "--systems", "TAPNet,PSCN", "--missing", "--json", folder=folder)
+    words = (*QUICK[:2], "--budget", "quick", "--systems", "TAPNet,PSCN", "--missing")
+    listed = tapnet(*words, folder=folder).stdout.split("\n")
+    assert listed[:2] == [f"MUTAG: pscn, {protocol}, 2 epochs, folds 0 1" for protocol in ("paper", "fair")]
+    more = tapnet(*words, "--json", folder=folder)
     assert [row["trial"].split(",")[0] for row in json.loads(more.stdout)["missing"]] == ["pscn"] * 4
 
 

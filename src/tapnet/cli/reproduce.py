@@ -202,7 +202,7 @@ def _train(plan: list[Work], store: Store, jobs: int, cluster: Cluster | None) -
 
 
 def _list_missing(plan: list[Work], networks: list[Trial], store: Store, as_json: bool) -> None:
-    from tapnet.training.summary import in_words
+    from tapnet.training.summary import in_words, system_in_words
 
     left = [trial for work in plan for trial in work.trials if store.load(trial) is None]
     not_here = {work.name: work.note for work in plan if work.dataset is None}
@@ -214,10 +214,14 @@ def _list_missing(plan: list[Work], networks: list[Trial], store: Store, as_json
         keys = [trial.key for trial in networks]
         print(json.dumps({"missing": rows, "networks": keys, "data_sets_not_here": list(not_here)}))
         return
+    folds: dict[str, list[str]] = {}
     for trial in left:
-        print(f"{trial.key}  {trial.dataset}, {in_words(trial)}, {trial.training.epochs} epochs")
+        system = f"{trial.dataset}: {system_in_words(trial)}, {trial.training.epochs} epochs"
+        folds.setdefault(system, []).append(str(trial.fold))
+    for system, missing in folds.items():
+        print(f"{system}, fold{'s' if len(missing) > 1 else ''} {' '.join(missing)}")
     for trial in networks:
-        print(f"{trial.key}  {trial.dataset}, {in_words(trial)}: its network, for coarsening")
+        print(f"{trial.dataset}: {in_words(trial)}: its network, for coarsening")
     total = sum(len(work.trials) for work in plan)
     if total or not networks:
         print(f"{len(left)} of {total} trials are missing in {store.folder}")
@@ -238,7 +242,7 @@ def _tables(
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, str]]:
     """Writes each target's tables and picture; returns every cell, the files' names, and why something is not there."""
     from tapnet.paper.figures import draw_target
-    from tapnet.paper.report import csv_text, explanation, lines_of, markdown, sections_of, with_tables
+    from tapnet.paper.report import csv_text, explanation, lines_of, markdown, overview, sections_of, with_tables
     from tapnet.paper.reproduce import Stored, cells_of
     from tapnet.terminal import print_sections
 
@@ -256,7 +260,7 @@ def _tables(
     page, files, lines = [], [], []
     for target in targets:
         cells = list(cells_of(target, target.datasets, protocols, stored, checksums))
-        sections = sections_of(target, cells, notes, graphs)
+        sections = [*overview(target, cells, graphs), *sections_of(target, cells, notes, graphs)]
         rows = lines_of(target, cells)
         explained = [] if target.name == "connectivity" else explanation(protocols)
         text = "\n\n".join([f"# {target.title}", *explained, markdown(sections)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from tapnet.errors import DataError
 from tapnet.paper.compare import LEVEL
 from tapnet.paper.numbers import TABLE5
 from tapnet.paper.reproduce import Cell
-from tapnet.paper.targets import Target
+from tapnet.paper.targets import Row, Target
 from tapnet.training.protocol import Protocol
 from tapnet.training.summary import COMMON_EPOCH
 
@@ -93,6 +94,42 @@ def sections_of(
 # ---- accuracies ----
 
 
+def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -> list[Section]:
+    """All data sets in one table, as the paper lays it out; nothing where there is one set, or no accuracies."""
+    names = list(dict.fromkeys(cell.dataset for cell in cells))
+    if target.name == "connectivity" or len(names) < 2:
+        return []
+    protocols = list(dict.fromkeys(cell.protocol for cell in cells))
+    behind = {name: _most_common_behind(name, cells) for name in names}
+
+    def mean(cell: Cell) -> str:
+        if cell.summary is None:
+            return "–"
+        other = f" ({cell.behind})" if cell.summary.has_epochs and cell.behind != behind[cell.dataset] else ""
+        return f"{cell.summary.mean:.1f}{_mark(cell)}{other}"
+
+    def means(name: str, row: Row) -> str:
+        of_row = [cell for cell in cells if cell.dataset == name and cell.row is row]
+        printed = of_row[0].printed
+        return " / ".join([f"{printed.mean:.1f}" if printed else "–", *map(mean, of_row)])
+
+    rows = [
+        ("graphs", *(_graphs(name, graphs.get(name)) for name in names)),
+        ("nodes", *(f"{CATALOG[name].mean_nodes}" for name in names)),
+        ("classes", *(f"{CATALOG[name].classes}" for name in names)),
+        ("folds × epochs", *behind.values()),
+        *((row.label, *(means(name, row) for name in names)) for row in target.rows),
+    ]
+    note = f"{' / '.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
+    return [Section("At a glance", ("", *names), tuple(rows), (note,))]
+
+
+def _most_common_behind(name: str, cells: Sequence[Cell]) -> str:
+    """How many folds × epochs most cells of a data set have."""
+    every = [cell.behind for cell in cells if cell.dataset == name and cell.summary and cell.summary.has_epochs]
+    return Counter(every).most_common(1)[0][0] if every else ""
+
+
 def explanation(protocols: Sequence[Protocol]) -> list[str]:
     """What the columns are, once for all tables."""
     words = {
@@ -139,11 +176,14 @@ def _readings(cell: Cell) -> list[str]:
     width = 3 if cell.protocol == "paper" else 1
     if s is None:
         return [""] * width
-    mark = f" {DIFFERS}" if cell.p_value is not None and cell.p_value < LEVEL else ""
-    words = [_words(s.mean, s.std) + mark]
+    words = [_words(s.mean, s.std) + _mark(cell)]
     if width == 3:
         words += [_words(*s.beside[key]) if s.has_epochs else "" for key in (COMMON_EPOCH, "last epoch")]
     return words
+
+
+def _mark(cell: Cell) -> str:
+    return f" {DIFFERS}" if cell.p_value is not None and cell.p_value < LEVEL else ""
 
 
 def _words(mean: float, std: float) -> str:
@@ -155,8 +195,12 @@ def _size(name: str, graphs: int | None) -> str:
     entry = CATALOG.get(name)
     if entry is None:
         return ""
-    part = "" if graphs in (None, entry.graphs) else f"{graphs} of "
-    return f": {part}{entry.graphs} graphs, {entry.mean_nodes} nodes, {entry.classes} classes"
+    return f": {_graphs(name, graphs)} graphs, {entry.mean_nodes} nodes, {entry.classes} classes"
+
+
+def _graphs(name: str, graphs: int | None) -> str:
+    whole = CATALOG[name].graphs
+    return f"{whole}" if graphs in (None, whole) else f"{graphs} of {whole}"
 
 
 def _counted(cell: Cell) -> dict[str, Any]:

@@ -30,8 +30,13 @@ def changed_settings(trial: Trial) -> dict[str, Any]:
 
 def in_words(trial: Trial) -> str:
     """A trial in a few words, for progress and lists: the system, the protocol and the fold."""
+    return f"{system_in_words(trial)}, fold {trial.fold}"
+
+
+def system_in_words(trial: Trial) -> str:
+    """What the folds of a trial have in common: the system and the protocol."""
     changed = ", ".join(f"{k}={v}" for k, v in changed_settings(trial).items())
-    return f"{trial.model}{f' ({changed})' if changed else ''}, {trial.protocol}, fold {trial.fold}"
+    return f"{trial.model}{f' ({changed})' if changed else ''}, {trial.protocol}"
 
 
 @dataclass(frozen=True)
