@@ -19,7 +19,7 @@ from tapnet import load_dataset
 from tapnet.errors import DataError, SettingError
 from tapnet.models.registry import MODELS, find_model
 from tapnet.paper.budgets import BUDGETS, Effort, find_budget
-from tapnet.paper.compare import corrected_p_value
+from tapnet.paper.compare import compare
 from tapnet.paper.figures import _connectivity, _lambda
 from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
 from tapnet.paper.report import BEGIN, END, Section, csv_text, lines_of, markdown, overview, sections_of, with_tables
@@ -39,8 +39,11 @@ accuracies = st.lists(st.floats(40, 100), min_size=10, max_size=10)
 def test_without_correction_it_is_the_paired_t_test(ours, theirs):
     if np.ptp(np.subtract(ours, theirs)) < 1e-6:
         return
-    p = corrected_p_value(dict(enumerate(ours)), dict(enumerate(theirs)), test_to_train=0.0)
-    assert p == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=1e-9)
+    found, theirs = compare(dict(enumerate(ours)), dict(enumerate(theirs)), 0.0), stats.ttest_rel(ours, theirs)
+    assert found.p_value == pytest.approx(theirs.pvalue, abs=1e-9)
+    low, high = theirs.confidence_interval(0.95)
+    assert found.difference - found.half_width == pytest.approx(low, abs=1e-6)
+    assert found.difference + found.half_width == pytest.approx(high, abs=1e-6)
 
 
 def test_the_correction_is_that_of_nadeau_and_bengio():
@@ -49,16 +52,23 @@ def test_the_correction_is_that_of_nadeau_and_bengio():
     theirs = dict.fromkeys(range(10), 4.0)
     d = np.arange(1, 11) - 4.0
     t = d.mean() / np.sqrt((1 / 10 + 1 / 9) * d.var(ddof=1))
-    assert corrected_p_value(ours, theirs, 1 / 9) == pytest.approx(2 * stats.t.sf(t, 9))
-    assert corrected_p_value(ours, theirs, 1 / 9) > corrected_p_value(ours, theirs, 0)
+    assert compare(ours, theirs, 1 / 9).p_value == pytest.approx(2 * stats.t.sf(t, 9))
+    assert compare(ours, theirs, 1 / 9).p_value > compare(ours, theirs, 0).p_value
+
+
+@given(accuracies, accuracies)
+def test_what_differs_is_what_lies_outside_the_interval(ours, theirs):
+    found = compare(dict(enumerate(ours)), dict(enumerate(theirs)), 1 / 9)
+    if found is not None and abs(abs(found.difference) - found.half_width) > 1e-6:
+        assert found.differs == (abs(found.difference) > found.half_width)
 
 
 def test_folds_that_only_one_of_them_has_do_not_count():
     ours, theirs = {0: 1.0, 1: 2.0, 2: 4.0, 7: 100.0}, {0: 3.0, 1: 3.0, 2: 3.0, 8: 0.0}
-    same = corrected_p_value({0: 1.0, 1: 2.0, 2: 4.0}, {0: 3.0, 1: 3.0, 2: 3.0}, 0.5)
-    assert corrected_p_value(ours, theirs, 0.5) == same
-    assert corrected_p_value({0: 1.0}, {0: 2.0}, 0.5) is None
-    assert corrected_p_value(ours, ours, 0.5) is None
+    same = compare({0: 1.0, 1: 2.0, 2: 4.0}, {0: 3.0, 1: 3.0, 2: 3.0}, 0.5)
+    assert compare(ours, theirs, 0.5) == same
+    assert compare({0: 1.0}, {0: 2.0}, 0.5) is None
+    assert compare(ours, ours, 0.5) is None
 
 
 # ---- targets ----
@@ -134,10 +144,10 @@ def test_a_system_is_tested_against_tapnet_after_as_many_epochs(mutag, tmp_path)
     store = Store(tmp_path)
     stored_with(store, mutag, TOPK, 20, HARD)
     stored_with(store, mutag, TAPNET, 200, EASY)
-    assert topk_cell(store).p_value is None  # nothing to compare with, though the means are 20 points apart
+    assert topk_cell(store).against_tapnet is None  # nothing to compare with, though the means are 20 points apart
     stored_with(store, mutag, TAPNET, 20, HARD[::-1])
-    expected = corrected_p_value(dict(enumerate(HARD)), dict(enumerate(HARD[::-1])), 1 / 9)
-    assert topk_cell(store).p_value == pytest.approx(expected)
+    expected = compare(dict(enumerate(HARD)), dict(enumerate(HARD[::-1])), 1 / 9)
+    assert topk_cell(store).against_tapnet == pytest.approx(expected)
 
 
 def test_folds_of_several_devices_do_not_count_twice(mutag, tmp_path):

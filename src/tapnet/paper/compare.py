@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 LEVEL = 0.05
 
 
-def corrected_p_value(ours: Mapping[int, float], theirs: Mapping[int, float], test_to_train: float) -> float | None:
-    """Two-sided p of the paired t-test corrected for overlapping training sets (Nadeau and Bengio, 2003).
+class Comparison(NamedTuple):
+    """Ours against theirs over the folds that both have."""
+
+    difference: float  # in points, ours − theirs
+    half_width: float  # of its 95 % interval: smaller differences cannot be told from none
+    p_value: float  # two-sided, of no difference
+
+    @property
+    def differs(self) -> bool:
+        return self.p_value < LEVEL
+
+
+def compare(ours: Mapping[int, float], theirs: Mapping[int, float], test_to_train: float) -> Comparison | None:
+    """The paired t-test corrected for overlapping training sets (Nadeau and Bengio, 2003).
 
     t = mean(d) / √((1/J + n_test/n_train) · var(d)), with J − 1 degrees of freedom, over the J folds that both have;
     None where there are fewer than three, or fold for fold no difference at all.
@@ -18,10 +31,12 @@ def corrected_p_value(ours: Mapping[int, float], theirs: Mapping[int, float], te
     from scipy.stats import t as student
 
     folds = sorted(set(ours) & set(theirs))
-    difference = np.array([ours[fold] - theirs[fold] for fold in folds])
-    if len(folds) < 3 or not difference.any():
+    d = np.array([ours[fold] - theirs[fold] for fold in folds])
+    if len(folds) < 3 or not d.any():
         return None
-    variance = difference.var(ddof=1) * (1 / len(folds) + test_to_train)
-    if variance == 0:
-        return 0.0  # the same difference in every fold
-    return float(2 * student.sf(abs(difference.mean()) / np.sqrt(variance), len(folds) - 1))
+    deviation = np.sqrt((1 / len(folds) + test_to_train) * d.var(ddof=1))
+    half_width = deviation * student.isf(LEVEL / 2, len(folds) - 1)
+    if deviation == 0:
+        return Comparison(float(d.mean()), 0.0, 0.0)  # the same difference in every fold
+    p_value = 2 * student.sf(abs(d.mean()) / deviation, len(folds) - 1)
+    return Comparison(float(d.mean()), float(half_width), float(p_value))

@@ -183,7 +183,7 @@ def _readings(cell: Cell) -> list[str]:
 
 
 def _mark(cell: Cell) -> str:
-    return f" {DIFFERS}" if cell.p_value is not None and cell.p_value < LEVEL else ""
+    return f" {DIFFERS}" if cell.against_tapnet and cell.against_tapnet.differs else ""
 
 
 def _words(mean: float, std: float) -> str:

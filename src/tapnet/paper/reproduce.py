@@ -12,7 +12,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DatasetNotFoundError
 from tapnet.models.registry import find_model
 from tapnet.paper.budgets import BUDGETS, Effort
-from tapnet.paper.compare import corrected_p_value
+from tapnet.paper.compare import Comparison, compare
 from tapnet.paper.numbers import Printed
 from tapnet.paper.targets import TAPNET, Row, Target
 from tapnet.training.executors import DataReference
@@ -136,7 +136,7 @@ class Cell:
     protocol: Protocol
     printed: Printed | None
     results: tuple[TrialResult, ...]
-    p_value: float | None = None  # of no difference from TAPNet
+    against_tapnet: Comparison | None = None
 
     @property
     def summary(self) -> Summary | None:
@@ -153,7 +153,7 @@ class Cell:
 
     def to_dict(self, target: str) -> dict[str, Any]:
         """One line of the CSV file."""
-        s = self.summary
+        s, against = self.summary, self.against_tapnet
         first = self.results[0] if self.results else None
         values: dict[str, Any] = {
             "target": target,
@@ -174,7 +174,9 @@ class Cell:
         return values | {
             "folds": len(self.results) or None,
             "epochs": (first and s and s.has_epochs and first.trial.training.epochs) or None,
-            "p_against_tapnet": self.p_value if self.p_value is None else round(self.p_value, 4),
+            "difference_from_tapnet": against and round(against.difference, 2),
+            "half_width_95": against and round(against.half_width, 2),
+            "p_against_tapnet": against and round(against.p_value, 4),
             "parameters": (first and first.parameters) or None,
             "seconds": round(sum(r.seconds for r in self.results), 1) or None,
             "data": first and first.trial.data,
@@ -197,17 +199,17 @@ def cells_of(
                     has_epochs = find_model(row.model).fit is None
                     epochs = found[0].trial.training.epochs if has_epochs else None
                     usual = stored.find(name, TAPNET, protocol, data.get(name), epochs)
-                    cell = replace(cell, p_value=_p_value(found, usual))
+                    cell = replace(cell, against_tapnet=_compared(found, usual))
                 yield cell
 
 
-def _p_value(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> float | None:
+def _compared(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> Comparison | None:
     if not usual or _conditions(ours[0]) != _conditions(usual[0]):
         return None
     t = usual[0].trial
     training_folds = t.folds - (2 if t.protocol == "fair" else 1)
     columns = [{r.trial.fold: r.reading.accuracy for r in results} for results in (ours, usual)]
-    return corrected_p_value(columns[0], columns[1], 1 / training_folds)
+    return compare(columns[0], columns[1], 1 / training_folds)
 
 
 def _conditions(result: TrialResult) -> tuple[Any, ...]:
