@@ -123,9 +123,9 @@ def mutag():
     return load_dataset("MUTAG")
 
 
-def stored_with(store, dataset, row, epochs, accuracies, **changed):
+def stored_with(store, dataset, row, epochs, accuracies, run=10, **changed):
     """Trials of a system as if they had been run: each fold ends with the accuracy that is given."""
-    for trial, accuracy in zip(trials_of(row, dataset, "paper", Effort(epochs)), accuracies, strict=True):
+    for trial, accuracy in zip(trials_of(row, dataset, "paper", Effort(epochs, run=run)), accuracies, strict=True):
         curves = {"train_loss": [1.0] * epochs, "test_accuracy": [50.0] * (epochs - 1) + [accuracy]}
         store.save(TrialResult(replace(trial, **changed), curves, 1.0, 1, {}))
 
@@ -156,6 +156,31 @@ def test_folds_of_several_devices_do_not_count_twice(mutag, tmp_path):
     stored_with(store, mutag, TOPK, 20, HARD[:1] + EASY[1:], devices=2)
     assert topk_cell(store).behind == "10 × 20"
     assert [r.trial.fold for r in topk_cell(store).results] == list(range(10))
+
+
+def test_all_folds_count_for_more_than_a_few_with_more_epochs(mutag, tmp_path):
+    """Two folds of a longer run, merged while it goes on, do not take the place of ten."""
+    store = Store(tmp_path)
+    stored_with(store, mutag, TOPK, 20, EASY)
+    stored_with(store, mutag, TOPK, 200, HARD[:2], run=2)
+    assert topk_cell(store).behind == "10 × 20"
+    stored_with(store, mutag, TOPK, 200, HARD)
+    assert topk_cell(store).behind == "10 × 200"
+    stored_with(store, mutag, TOPK, 400, EASY)
+    assert topk_cell(store).behind == "10 × 200"  # the paper's own number of epochs
+    asked = next(cells_of(TARGETS["table3"], ["MUTAG"], ["paper"], Stored(store, epochs=20, folds=3), {}))
+    assert asked.behind == ""
+    target = replace(TARGETS["table3"], rows=(TOPK,))
+    (asked,) = cells_of(target, ["MUTAG"], ["paper"], Stored(store, epochs=20, folds=3), {})
+    assert asked.behind == "3 of 10 × 20"
+
+
+def test_one_fold_has_no_deviation(mutag, tmp_path):
+    store, target = Store(tmp_path), replace(TARGETS["table3"], rows=(TOPK,))
+    stored_with(store, mutag, TOPK, 20, EASY[:1], run=1)
+    cells = list(cells_of(target, ["MUTAG"], ["paper"], Stored(store), {}))
+    (section,) = sections_of(target, cells, {}, {})
+    assert section.rows == (("Net_top-k", "", "90.0", "90.0", "90.0", "1 of 10 × 20"),)
 
 
 # ---- pages ----
@@ -200,7 +225,7 @@ def test_parameters_are_those_of_reddit_binary_and_of_no_other_set(tmp_path):
     cells = list(cells_of(target, ["PTC", "REDDIT-BINARY"], ["paper"], Stored(Store(tmp_path)), {}))
     ptc, reddit = sections_of(target, cells, {}, {})
     assert "parameters" not in ptc.header
-    assert reddit.rows[-1][-3:] == ("337,778", "323,666", "331,090")
+    assert reddit.rows[-1][-5:] == ("337,778", "2.13 %", "323,666", "331,090", "2.29 %")
     lines = lines_of(target, cells)
     assert {line["paper_parameters"] for line in lines[:3]} == {None}
     assert [line["embedding_and_classifier"] for line in lines[3:]] == [323_666] * 3
@@ -257,6 +282,16 @@ def test_a_system_has_one_colour_also_where_another_was_not_measured():
 def test_markdown_keeps_bars_inside_their_cells():
     text = markdown([Section("T", ("a", "b"), (("x|y", "1"),), ("a note",))])
     assert text == "## T\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\na note\n"
+
+
+def test_tables_that_were_not_asked_for_stay_on_the_page(tmp_path):
+    page = tmp_path / "RESULTS.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    page.write_text(with_tables(page, ["how"], ["## A\n\n### of A\n\n1\n", "## B\n\n2\n"]))
+    again = with_tables(page, ["how, again"], ["## B\n\n3\n", "## C\n\n4\n"])
+    assert again == f"{BEGIN}\n\nhow, again\n\n## A\n\n### of A\n\n1\n\n## B\n\n3\n\n## C\n\n4\n\n{END}\n"
+    page.write_text(again)
+    assert with_tables(page, ["how, again"], []) == again
 
 
 def test_tables_go_between_the_marks_and_the_rest_of_the_page_stays(tmp_path):
@@ -351,6 +386,13 @@ def test_any_data_set_may_be_asked_for_and_none_is_dropped(quick):
     assert {row["dataset"] for row in found["missing"]} <= {"MUTAG"}
 
 
+def test_a_normalisation_is_called_by_its_name(tmp_path):
+    words = ("reproduce", "norm", "--datasets", "MUTAG", "--systems", "Symmetric", "--missing", "--protocol", "fair")
+    listed = tapnet(*words, folder=tmp_path).stdout.split("\n")
+    assert listed[0] == "MUTAG: tapnet (norm=symmetric), fair, 2 epochs, folds 0 1"
+    assert listed[1].startswith("2 of 2 trials are missing")
+
+
 def test_a_target_without_what_is_asked_for_keeps_its_files(quick, tmp_path):
     folder, _ = quick
     shutil.copytree(folder / "results/quick/trials", tmp_path / "store/trials")
@@ -426,7 +468,10 @@ def test_a_page_that_cannot_take_the_tables_is_refused_before_anything_is_traine
         (["table1", "--budget", "huge"], "--budget is one of quick"),
         (["table1", "--datasets", "NOPE"], "no data set 'NOPE'"),
         (["table1", "--systems", "NOPE"], "table1 has no 'nope'; it has WL, PSCN"),
-        (["table1", "--protocol", "best"], "protocol is one of paper, fair"),
+        (["table1", "--protocol", "best"], "--protocol is one of paper, fair, both, not 'best'"),
+        (["voting", "--datasets", "NOPE"], "no data set 'NOPE'"),
+        (["voting", "--systems", "TAPNet"], "voting has no systems"),
+        (["voting", "--report", "page.md"], "--report: voting has no table"),
         (["table1", "--folds", "11", "--budget", "paper"], "--folds is at most 10"),
     ],
 )

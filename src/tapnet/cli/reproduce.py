@@ -28,12 +28,14 @@ from tapnet.errors import DatasetNotFoundError, SettingError, did_you_mean
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
     from tapnet.paper.budgets import Effort
-    from tapnet.paper.reproduce import Work
+    from tapnet.paper.reproduce import Stored, Work
     from tapnet.paper.targets import Target
     from tapnet.training.cluster import Cluster
     from tapnet.training.protocol import Protocol
     from tapnet.training.store import Store
     from tapnet.training.trial import Trial
+
+NO_PTC = "PTC is not here: name a folder that has it with --data-dir or TAPNET_DATA."
 
 
 def reproduce(
@@ -90,17 +92,22 @@ def reproduce(
     names, chosen = find_targets(target), find_budget(budget)
     protocols = _protocols(protocol)
     several = len(names) > 1
-    narrowed = [_narrowed(TARGETS[name], datasets, systems, several) for name in names if name in TARGETS]
+    wanted = _data_sets(datasets)
+    if systems is not None and target in FIGURES:
+        raise SettingError(f"--systems: {target} has no systems to choose from")
+    narrowed = [_narrowed(TARGETS[name], wanted, systems, several) for name in names if name in TARGETS]
     targets = [target for target in narrowed if target.datasets and target.rows]
     if report is not None:
         from tapnet.paper.report import around_tables
 
+        if not targets:
+            raise SettingError(f"--report: {target} has no table to put into {report}")
         around_tables(report)  # a page that cannot take the tables is refused before anything is trained
     cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, 1, device)
     jobs = jobs or available_cores()
     if jobs > 1 and targets and cluster is None and not (stored or missing):
         get_ready()
-    from tapnet.paper.reproduce import plan_of
+    from tapnet.paper.reproduce import Stored, plan_of
     from tapnet.training.store import Store
 
     folder = out or Path("results/quick" if budget == "quick" else "results")
@@ -109,12 +116,15 @@ def reproduce(
     store = Store(folder, every_model=False)
     on_ptc = _effort(chosen.on("PTC"), folds, epochs)
     if missing:
-        networks = _coarsening_networks(store, data_dir, on_ptc, device)[2] if "coarsening" in names else []
-        _list_missing(plan, networks, store, as_json)
+        ptc, _, networks = _coarsening_networks(store, data_dir, on_ptc, device)
+        _list_missing(plan, networks if "coarsening" in names else [], store, as_json)
+        if ptc is None and "coarsening" in names and not as_json:
+            print(NO_PTC)
         return
     if not stored:
         _train(plan, store, jobs, cluster)
-    lines, files, notes = _tables(targets, protocols, plan, store, report, as_json)
+    found = Stored(store, epochs, folds)
+    lines, files, notes = _tables(targets, protocols, plan, found, store.folder, report, as_json)
     for name in (name for name in names if name in FIGURES):
         drawn, words = _figure(name, store, data_dir, on_ptc, device, stored)
         files += drawn
@@ -127,7 +137,7 @@ def reproduce(
         print(json.dumps({"cells": lines, "files": [str(store.folder / name) for name in files], "notes": notes}))
     else:
         typer.echo("")
-        if plan and not (stored or folds or epochs):
+        if (plan or "coarsening" in names) and not (stored or folds or epochs):
             typer.echo(f"Budget {budget}: {chosen.about}.")
         typer.echo(f"Written to {store.folder}: {', '.join(files) or 'nothing'}")
 
@@ -136,36 +146,50 @@ def reproduce(
 
 
 def _protocols(word: str) -> list[Protocol]:
-    from tapnet.training import protocol as protocols
+    from tapnet.training.protocol import PROTOCOLS
 
-    return ["paper", "fair"] if word == "both" else [protocols.check(word, folds=10)]
+    for name in PROTOCOLS:
+        if word == name:
+            return [name]
+    if word != "both":
+        has = [*PROTOCOLS, "both"]
+        raise SettingError(f"--protocol is one of {', '.join(has)}, not {word!r}{did_you_mean(word, has)}")
+    return list(PROTOCOLS)
 
 
-def _narrowed(target: Target, datasets: str | None, systems: str | None, several: bool) -> Target:
-    """The target on some of its data sets and with some of its rows."""
+def _data_sets(words: str | None) -> list[str] | None:
+    """The paper's names of the data sets that are asked for; None: all."""
     from tapnet.data.catalog import CATALOG, find_entry
+
+    if words is None:
+        return None
+    wanted = []
+    for word in words.split(","):
+        entry = find_entry(word.strip())
+        if entry is None:
+            has, near = ", ".join(CATALOG), did_you_mean(word.strip(), CATALOG)
+            raise SettingError(f"--datasets: the paper has no data set {word.strip()!r}; it has {has}{near}")
+        wanted.append(entry.name)
+    return wanted
+
+
+def _narrowed(target: Target, wanted: list[str] | None, systems: str | None, several: bool) -> Target:
+    """The target on some of its data sets and with some of its rows."""
     from tapnet.paper.targets import TARGETS
 
-    if datasets is not None:
-        wanted = []
-        for word in datasets.split(","):
-            entry = find_entry(word.strip())
-            if entry is None:
-                has, near = ", ".join(CATALOG), did_you_mean(word.strip(), CATALOG)
-                raise SettingError(f"--datasets: the paper has no data set {word.strip()!r}; it has {has}{near}")
-            wanted.append(entry.name)
+    if wanted is not None:
         # The paper may show other sets there, but nothing keeps one from asking.
         chosen = [name for name in target.datasets if name in wanted] if several else dict.fromkeys(wanted)
         target = replace(target, datasets=tuple(chosen))
     if systems is not None:
         words = {word.strip().lower() for word in systems.split(",")}
-        labels = {row.label.lower() for row in target.rows}
+        labels = {name.lower() for row in target.rows for name in row.names}
         every = [row for other in TARGETS.values() for row in other.rows] if several else target.rows
-        known = [name for row in every for name in (row.model, row.label)]
+        known = [name for row in every for name in (row.model, *row.names)]
         for word in sorted(words - {name.lower() for name in known}):
             has, near = ", ".join(dict.fromkeys(row.label for row in every)), did_you_mean(word, known)
             raise SettingError(f"--systems: {'all' if several else target.name} has no {word!r}; it has {has}{near}")
-        rows = tuple(r for r in target.rows if r.label.lower() in words or r.model in words - labels)
+        rows = tuple(r for r in target.rows if words & {name.lower() for name in r.names} or r.model in words - labels)
         target = replace(target, rows=rows)
     return target
 
@@ -202,6 +226,7 @@ def _train(plan: list[Work], store: Store, jobs: int, cluster: Cluster | None) -
 
 
 def _list_missing(plan: list[Work], networks: list[Trial], store: Store, as_json: bool) -> None:
+    from tapnet.models.registry import find_model
     from tapnet.training.summary import in_words, system_in_words
 
     left = [trial for work in plan for trial in work.trials if store.load(trial) is None]
@@ -216,7 +241,8 @@ def _list_missing(plan: list[Work], networks: list[Trial], store: Store, as_json
         return
     folds: dict[str, list[str]] = {}
     for trial in left:
-        system = f"{trial.dataset}: {system_in_words(trial)}, {trial.training.epochs} epochs"
+        epochs = f", {trial.training.epochs} epochs" if find_model(trial.model).fit is None else ""
+        system = f"{trial.dataset}: {system_in_words(trial)}{epochs}"
         folds.setdefault(system, []).append(str(trial.fold))
     for system, missing in folds.items():
         print(f"{system}, fold{'s' if len(missing) > 1 else ''} {' '.join(missing)}")
@@ -236,17 +262,17 @@ def _tables(
     targets: list[Target],
     protocols: list[Protocol],
     plan: list[Work],
-    store: Store,
+    stored: Stored,
+    folder: Path,
     report: Path | None,
     as_json: bool,
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, str]]:
     """Writes each target's tables and picture; returns every cell, the files' names, and why something is not there."""
     from tapnet.paper.figures import draw_target
     from tapnet.paper.report import csv_text, explanation, lines_of, markdown, overview, sections_of, with_tables
-    from tapnet.paper.reproduce import Stored, cells_of
+    from tapnet.paper.reproduce import cells_of
     from tapnet.terminal import print_sections
 
-    stored = Stored(store)
     checksums, graphs = dict[str, str](), dict[str, int]()
     notes = {work.name: work.note for work in plan if work.note}
     for work in plan:
@@ -264,9 +290,9 @@ def _tables(
         rows = lines_of(target, cells)
         explained = [] if target.name == "connectivity" else explanation(protocols)
         text = "\n\n".join([f"# {target.title}", *explained, markdown(sections)])
-        _write(store.folder / f"{target.name}.md", text)
-        _write(store.folder / f"{target.name}.csv", csv_text(rows))
-        files += [f"{target.name}.md", f"{target.name}.csv", *draw_target(target, cells, store.folder)]
+        _write(folder / f"{target.name}.md", text)
+        _write(folder / f"{target.name}.csv", csv_text(rows))
+        files += [f"{target.name}.md", f"{target.name}.csv", *draw_target(target, cells, folder)]
         page.append(f"## {target.title}\n\n" + markdown(sections, level=3))
         lines += rows
         if not as_json:
@@ -293,9 +319,10 @@ def _figure(
 
     dataset, trials, todo = _coarsening_networks(store, data_dir, effort, device)
     if dataset is None:
-        return [], "PTC is not here: name a folder that has it with --data-dir or TAPNET_DATA."
+        return [], NO_PTC
     if todo and stored:
-        return [], "Its two networks are not stored; without --stored they are trained."
+        missing = f"Its two networks of {effort.epochs} epochs are not stored"
+        return [], f"{missing}; `tapnet reproduce coarsening --budget paper` trains them."
     with training_progress(todo, 0) as on_event:
         for trial in todo:
             with store.claim(trial, wait=True):

@@ -69,7 +69,9 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
     at = node_places(edges, batch.num_nodes)
     figure, axes = new_figure(10.5, 3.9, 1, 3)
     draw_graph(axes[0, 0], at, edges, fill=[COLOURS[0]] * len(at), size=170)
+    epochs = f"{trials[0].training.epochs} epochs"
     axes[0, 0].set_title(f"(a) graph {shown} of {dataset.name}: {len(at)} nodes, {edges.shape[1]} edges", fontsize=9)
+    figure.supxlabel(f"fold 0, {epochs}, the one with the lowest validation loss", fontsize=8)
     words = []
     for ax, letter, row, model in zip(axes[0, 1:], "bc", ROWS, models, strict=True):
         kept = kept_by(model, batch, KEPT)
@@ -83,8 +85,9 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
         ax.set_title(f"({letter}) {name} keeps {KEPT}: {found.edges} edges, {found.components} components", fontsize=9)
         every = Connectivity.of(kept_by(model, dataset.batch(large), KEPT).batch)
         words.append(
-            f"{name}, {KEPT} nodes kept of each of {every.graphs} test graphs: {every.edges / every.graphs:.2f} edges, "
-            f"{every.components / every.graphs:.2f} components, {100 * every.isolated / every.nodes:.0f} % isolated"
+            f"{name} ({epochs}), {KEPT} nodes kept of each of {every.graphs} test graphs: "
+            f"{every.edges / every.graphs:.2f} edges, {every.components / every.graphs:.2f} components, "
+            f"{100 * every.isolated / every.nodes:.0f} % isolated"
         )
     return save(figure, Path(store.folder) / "coarsening"), words
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapnet.models.registry import find_model
-from tapnet.paper.report import coarsened
+from tapnet.paper.report import DIFFERS, coarsened, most_common_behind
 from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import LAMBDAS, Target
 from tapnet.pictures import COLOURS, GREY, INK, new_figure, save
@@ -53,6 +53,8 @@ def _accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
                     shift = 0.0 if cell.protocol == "paper" else 0.25
                     label = f"{cell.protocol}: {PROTOCOLS[cell.protocol]}"
                     _dot(ax, cell.summary.mean, cell.summary.std, place + shift, cell.protocol, label)
+                    at = (cell.summary.mean + cell.summary.std, place + shift)
+                    ax.annotate(_beside(cell, cells), at, (3, 0), textcoords="offset points", fontsize=6, va="center")
         ax.set_title(_title(name, cells), fontsize=9)
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(labelsize=8)
@@ -67,10 +69,16 @@ def _accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
 
 
 def _title(name: str, cells: Sequence[Cell]) -> str:
-    """The data set, and how many folds × epochs stand behind its points."""
-    trained = [c for c in cells if c.dataset == name and c.summary and c.summary.has_epochs]
-    behind = ", ".join(dict.fromkeys(c.behind for c in trained))
+    """The data set, and how many folds × epochs stand behind its points; one with others says so itself."""
+    behind = most_common_behind(name, cells)
     return f"{name}\n{behind} epochs" if behind else name
+
+
+def _beside(cell: Cell, cells: Sequence[Cell]) -> str:
+    """What is to be said of a point: that it differs from TAPNet's, and its folds × epochs where most have others."""
+    mark = DIFFERS if cell.against_tapnet and cell.against_tapnet.differs else ""
+    has_epochs = cell.summary is not None and cell.summary.has_epochs
+    return f"{mark} {cell.behind}" if has_epochs and cell.behind != most_common_behind(cell.dataset, cells) else mark
 
 
 def _dot(ax: Any, mean: float, std: float, place: float, look: str, label: str) -> None:
@@ -100,6 +108,10 @@ def _lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
                 shift = 0.93 if protocol == "paper" else 1.07  # so that one bar does not hide the other
                 label = f"{protocol}: {PROTOCOLS[protocol]}"
                 ax.errorbar(np.array(x) * shift, y, spread, label=label, capsize=2, elinewidth=1, **LOOK[protocol])
+        for cell in cells:
+            if cell.dataset == name and cell.printed:
+                look = {"label": "the paper prints", "linestyle": "", "elinewidth": 1, **LOOK["printed"]}
+                ax.errorbar(_connectivity_weight(cell), cell.printed.mean, cell.printed.std, **look)
         ax.set_xscale("log")
         ax.set_xlim(LAMBDAS[0] / 2, LAMBDAS[-1] * 2)
         ax.set_title(_title(name, cells), fontsize=9)
@@ -138,7 +150,8 @@ def _connectivity(target: Target, names: Sequence[str], cells: Sequence[Cell]) -
                 ax.tick_params(labelsize=8)
                 ax.grid(color="#eeeeee")
         for ax, at_least in zip(axes[:, column], (5.0, 2.0), strict=True):
-            ax.set_ylim(0, max(ax.get_ylim()[1], at_least))
+            top = max(ax.get_ylim()[1], at_least)
+            ax.set_ylim(-0.03 * top, top)  # so that a line along 0 is seen
         axes[0, column].set_title(f"{_title(name, shown)}, protocol {protocol}", fontsize=9)
         axes[1, column].set_xlabel("after pooling layer", fontsize=8)
     axes[0, 0].set_ylabel("isolated nodes, percent", fontsize=8)
@@ -171,7 +184,7 @@ def draw_voting(folder: Path) -> list[str]:
     titles = (
         "(a) four nodes with two features each",
         "(b) similarity of the ends of each edge,\nand of each node with itself",
-        "(c) the mean similarity with neighbours and itself;\nbelow, the local vote: its softmax over the graph",
+        "(c) the mean similarity with neighbours and itself; below,\nthe local vote: the softmax of the mean ÷ 4 nodes",
     )
     for ax, title in zip(axes.flat, titles, strict=True):
         ax.plot(at[edges, 0], at[edges, 1], color=GREY, zorder=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -14,7 +15,7 @@ from tapnet.data.catalog import CATALOG
 from tapnet.data.connectivity import Connectivity
 from tapnet.errors import DataError
 from tapnet.paper.compare import LEVEL
-from tapnet.paper.numbers import TABLE5
+from tapnet.paper.numbers import ABLATIONS, TABLE5
 from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import Row, Target
 from tapnet.training.protocol import Protocol
@@ -100,7 +101,7 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
     if target.name == "connectivity" or len(names) < 2:
         return []
     protocols = list(dict.fromkeys(cell.protocol for cell in cells))
-    behind = {name: _most_common_behind(name, cells) for name in names}
+    behind = {name: most_common_behind(name, cells) for name in names}
 
     def mean(cell: Cell) -> str:
         if cell.summary is None:
@@ -124,7 +125,7 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
     return [Section("At a glance", ("", *names), tuple(rows), (note,))]
 
 
-def _most_common_behind(name: str, cells: Sequence[Cell]) -> str:
+def most_common_behind(name: str, cells: Sequence[Cell]) -> str:
     """How many folds × epochs most cells of a data set have."""
     every = [cell.behind for cell in cells if cell.dataset == name and cell.summary and cell.summary.has_epochs]
     return Counter(every).most_common(1)[0][0] if every else ""
@@ -136,7 +137,8 @@ def explanation(protocols: Sequence[Protocol]) -> list[str]:
         "paper": "**paper**: trained on all folds but one, tested on that one after every epoch; the best test epoch "
         "of each fold counts. *One epoch* reads the same curves at the epoch that is best on the mean of all "
         "folds, *last* at the last.",
-        "fair": "**fair**: one more fold is kept for validation, the epoch with its lowest loss counts.",
+        "fair": "**fair**: one more fold is kept for validation, the epoch with its lowest loss counts. WL has no "
+        "epochs: it chooses its settings within the folds that the networks train and validate on.",
     }
     return [
         "Accuracy in percent, mean ± standard deviation over the folds, seed 0; **behind it**: folds × epochs. "
@@ -156,7 +158,7 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
     header.append("behind it")
     counts = target.name == "table5" and name == "REDDIT-BINARY"
     if counts:
-        header += ["parameters", "embedding + classifier", "printed"]
+        header += ["parameters", "ratio", "embedding + classifier", "printed parameters", "printed ratio"]
     rows = []
     for row in dict.fromkeys(id(cell.row) for cell in cells):
         of_row = [cell for cell in cells if id(cell.row) == row]
@@ -166,7 +168,7 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
             words += _readings(cell)
         words.append(", ".join(dict.fromkeys(cell.behind for cell in of_row if cell.results)))
         if counts:
-            words += [f"{count:,}" for count in _counted(first).values()]
+            words += _counted_in_words(first)
         rows.append(tuple(words))
     return [Section(name, tuple(header), tuple(rows))]
 
@@ -176,18 +178,17 @@ def _readings(cell: Cell) -> list[str]:
     width = 3 if cell.protocol == "paper" else 1
     if s is None:
         return [""] * width
-    words = [_words(s.mean, s.std) + _mark(cell)]
-    if width == 3:
-        words += [_words(*s.beside[key]) if s.has_epochs else "" for key in (COMMON_EPOCH, "last epoch")]
-    return words
+    readings = [(s.mean, s.std)]
+    if width == 3 and s.has_epochs:
+        readings += [s.beside[key] for key in (COMMON_EPOCH, "last epoch")]
+    several = len(cell.results) > 1  # one fold has no deviation
+    words = [f"{mean:.1f} ± {std:.1f}" if several else f"{mean:.1f}" for mean, std in readings]
+    words[0] += _mark(cell)
+    return words + [""] * (width - len(words))
 
 
 def _mark(cell: Cell) -> str:
     return f" {DIFFERS}" if cell.against_tapnet and cell.against_tapnet.differs else ""
-
-
-def _words(mean: float, std: float) -> str:
-    return f"{mean:.1f} ± {std:.1f}"
 
 
 def _size(name: str, graphs: int | None) -> str:
@@ -216,6 +217,14 @@ def _counted(cell: Cell) -> dict[str, Any]:
         "embedding_and_classifier": sum(p.numel() for p in counted),
         "paper_parameters": TABLE5[cell.row.label][1],
     }
+
+
+def _counted_in_words(cell: Cell) -> list[str]:
+    """Each count, and how much more it is than without TAP, of the whole network and as the paper prints it."""
+    whole, part, printed = _counted(cell).values()
+    usual, _, printed_usual = _counted(replace(cell, row=Row("w/o TAP", changed=ABLATIONS["w/o TAP"]))).values()
+    ratio, printed_ratio = (f"{100 * (a / b - 1):.2f} %" for a, b in ((whole, usual), (printed, printed_usual)))
+    return [f"{whole:,}", ratio, f"{part:,}", f"{printed:,}", printed_ratio]
 
 
 # ---- connectivity ----
@@ -266,8 +275,8 @@ def coarsened(cell: Cell) -> list[Connectivity]:
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 
-def around_tables(file: Path) -> tuple[str, str]:
-    """What stands before and after a page's tables; of a page that is not there yet, a heading."""
+def around_tables(file: Path) -> tuple[str, str, str]:
+    """A page's tables with what stands before and after them; of a page that is not there yet, a heading."""
     try:
         text = file.read_text(encoding="utf-8") if file.exists() else f"# Results\n\n{BEGIN}\n{END}\n"
     except OSError as error:
@@ -275,13 +284,16 @@ def around_tables(file: Path) -> tuple[str, str]:
     except UnicodeDecodeError:
         raise DataError(f"{file}: is no text in UTF-8") from None
     before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    tables, end, after = rest.partition(END)
     if not begin or not end:
         raise DataError(f"{file}: it has no {BEGIN} … {END} to put the tables between")
-    return before, after
+    return before, tables, after
 
 
 def with_tables(file: Path, explained: Sequence[str], tables: Sequence[str]) -> str:
-    """The file's text with everything between its two marks replaced; what people wrote around them stays."""
-    before, after = around_tables(file)
-    return f"{before}{BEGIN}\n\n" + "\n\n".join(explained) + "\n\n" + "\n".join(tables) + f"\n{END}{after}"
+    """The file's text with these tables between its two marks; other tables there, and what is around them, stay."""
+    before, there, after = around_tables(file)
+    sections = {}
+    for section in [*re.split(r"^(?=## )", there, flags=re.MULTILINE)[1:], *tables]:
+        sections[section.partition("\n")[0]] = section.rstrip("\n") + "\n"
+    return "\n\n".join([before + BEGIN, *explained, "\n".join(sections.values()) + f"\n{END}{after}"])

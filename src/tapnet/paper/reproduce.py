@@ -87,13 +87,15 @@ def plan_of(
 
 
 class Stored:
-    """What a store holds, by the questions that tables ask."""
+    """What a store holds, by the questions that tables ask: all of it, or what has so many epochs, or so many folds."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, epochs: int | None = None, folds: int | None = None) -> None:
         self._groups: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in store.results():
             t = result.trial
-            if t.seed == 0 and t.arithmetic == ARITHMETIC:
+            has_epochs = find_model(t.model).fit is None
+            asked = (not has_epochs or epochs in (None, t.training.epochs)) and (folds is None or t.fold < folds)
+            if asked and t.seed == 0 and t.arithmetic == ARITHMETIC:
                 self._groups[t.dataset, t.model, digest(asdict(t.settings)), t.protocol].append(result)
 
     def copies(self, dataset: str) -> set[str]:
@@ -105,7 +107,7 @@ class Stored:
     ) -> tuple[TrialResult, ...]:
         """The folds of one system: of this copy of the data, if one is named, and with so many epochs.
 
-        Without a number of epochs, those with the most behind them, up to the paper's.
+        Without a number of epochs, the most folds, and of these the most epochs, up to the paper's.
         """
         settings = digest(asdict(find_model(row.model).make_settings(dataset, row.changed)))
         alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
@@ -121,10 +123,13 @@ class Stored:
         return tuple(sorted(groups[-1], key=lambda r: r.trial.fold)) if groups else ()
 
 
-def _weight(group: Sequence[TrialResult]) -> tuple[int, int]:
-    """More folds and epochs count for more, but epochs beyond the paper's for nothing."""
+def _weight(group: Sequence[TrialResult]) -> tuple[int, int, int]:
+    """More folds count for more, then more epochs, but epochs beyond the paper's for nothing.
+
+    So the first folds of a longer run do not take the place of a whole cross-validation.
+    """
     epochs = group[0].trial.training.epochs
-    return len(group) * min(epochs, BUDGETS["paper"].small.epochs), -epochs
+    return len(group), min(epochs, BUDGETS["paper"].small.epochs), -epochs
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ class Row:
     model: str = "tapnet"
     changed: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """What it may be called: its label, or the part of it before a colon."""
+        return self.label, self.label.partition(":")[0]
+
     def printed(self, dataset: str) -> Printed | None:
         return printed(self.model, dataset, self.changed)
 
