@@ -20,7 +20,7 @@ from tapnet.errors import DataError, SettingError
 from tapnet.models.registry import MODELS, find_model
 from tapnet.paper.budgets import BUDGETS, Effort, find_budget
 from tapnet.paper.compare import compare
-from tapnet.paper.figures import _connectivity, _lambda
+from tapnet.paper.figures import _accuracies, _connectivity, _lambda
 from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
 from tapnet.paper.report import BEGIN, END, Section, csv_text, lines_of, markdown, overview, sections_of, with_tables
 from tapnet.paper.reproduce import Stored, cells_of, trials_of
@@ -194,7 +194,7 @@ def test_each_point_of_the_picture_of_lambda_is_at_its_own(mutag, tmp_path):
         stored_with(store, mutag, row, 2, EASY)
     cells = list(cells_of(target, ["MUTAG"], ["paper"], Stored(store), {}))
     (ax,) = _lambda(target, ["MUTAG"], cells).axes
-    assert ax.lines[0].get_xdata() == pytest.approx([9.3, 93.0])
+    assert ax.lines[0].get_xdata() == pytest.approx([8.0, 80.0])
 
 
 def test_at_a_glance_is_the_papers_own_table_with_ours_beside(mutag, tmp_path):
@@ -218,6 +218,17 @@ def test_at_a_glance_is_the_papers_own_table_with_ours_beside(mutag, tmp_path):
     assert rows["Net_sort"] == ("– / – / –", "70.6 / – / –")
     alone = [cell for cell in cells if cell.dataset == "PTC"]
     assert overview(target, alone, {}) == overview(TARGETS["connectivity"], cells, {}) == []
+
+
+def test_a_picture_marks_what_differs_and_what_has_other_epochs(mutag, tmp_path):
+    store, target = Store(tmp_path), replace(TARGETS["table3"], datasets=("MUTAG",))
+    stored_with(store, mutag, TAPNET, 20, EASY)
+    stored_with(store, mutag, TOPK, 20, HARD)
+    stored_with(store, mutag, target.rows[0], 10, EASY)
+    figure = _accuracies(target, ["MUTAG"], list(cells_of(target, ["MUTAG"], ["paper"], Stored(store), {})))
+    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["10 × 10", "†", ""]
+    assert figure.axes[0].get_title() == "MUTAG\n10 × 20 epochs"
+    assert figure.legends[0].texts[-1].get_text() == "differs from TAPNet at 5 %"
 
 
 def test_parameters_are_those_of_reddit_binary_and_of_no_other_set(tmp_path):
