@@ -226,7 +226,7 @@ def test_a_picture_marks_what_differs_and_what_has_other_epochs(mutag, tmp_path)
     stored_with(store, mutag, TOPK, 20, HARD)
     stored_with(store, mutag, target.rows[0], 10, EASY)
     figure = _accuracies(target, ["MUTAG"], list(cells_of(target, ["MUTAG"], ["paper"], Stored(store), {})))
-    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["10 × 10", "†", ""]
+    assert [text.get_text().strip() for text in figure.axes[0].texts] == ["(10 × 10)", "†", ""]
     assert figure.axes[0].get_title() == "MUTAG\n10 × 20 epochs"
     assert figure.legends[0].texts[-1].get_text() == "differs from TAPNet at 5 %"
 

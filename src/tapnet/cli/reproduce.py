@@ -116,10 +116,14 @@ def reproduce(
     store = Store(folder, every_model=False)
     on_ptc = _effort(chosen.on("PTC"), folds, epochs)
     if missing:
-        ptc, _, networks = _coarsening_networks(store, data_dir, on_ptc, device)
-        _list_missing(plan, networks if "coarsening" in names else [], store, as_json)
-        if ptc is None and "coarsening" in names and not as_json:
-            print(NO_PTC)
+        networks: list[Trial] = []
+        note = ""
+        if "coarsening" in names:
+            ptc, _, networks = _coarsening_networks(store, data_dir, on_ptc, device)
+            note = NO_PTC if ptc is None else ""
+        _list_missing(plan, networks, store, as_json)
+        if note and not as_json:
+            print(note)
         return
     if not stored:
         _train(plan, store, jobs, cluster)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapnet.models.registry import find_model
-from tapnet.paper.report import DIFFERS, coarsened, most_common_behind
+from tapnet.paper.report import DIFFERS, beside, coarsened, most_common_behind
 from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import LAMBDAS, Target
 from tapnet.pictures import COLOURS, GREY, INK, new_figure, save
@@ -54,7 +54,7 @@ def _accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
                     label = f"{cell.protocol}: {PROTOCOLS[cell.protocol]}"
                     _dot(ax, cell.summary.mean, cell.summary.std, place + shift, cell.protocol, label)
                     at = (cell.summary.mean + cell.summary.std, place + shift)
-                    ax.annotate(_beside(cell, cells), at, (3, 0), textcoords="offset points", fontsize=6, va="center")
+                    ax.annotate(beside(cell, cells), at, (1, 0), textcoords="offset points", fontsize=6, va="center")
         ax.set_title(_title(name, cells), fontsize=9)
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(labelsize=8)
@@ -74,13 +74,6 @@ def _title(name: str, cells: Sequence[Cell]) -> str:
     return f"{name}\n{behind} epochs" if behind else name
 
 
-def _beside(cell: Cell, cells: Sequence[Cell]) -> str:
-    """What is to be said of a point: that it differs from TAPNet's, and its folds × epochs where most have others."""
-    mark = DIFFERS if cell.against_tapnet and cell.against_tapnet.differs else ""
-    has_epochs = cell.summary is not None and cell.summary.has_epochs
-    return f"{mark} {cell.behind}" if has_epochs and cell.behind != most_common_behind(cell.dataset, cells) else mark
-
-
 def _dot(ax: Any, mean: float, std: float, place: float, look: str, label: str) -> None:
     ax.errorbar(mean, place, xerr=std, linestyle="", markersize=4.5, elinewidth=1, label=label, **LOOK[look])
 
@@ -92,7 +85,7 @@ def _legend(figure: Any, axes: Any) -> None:
     for ax in axes.flat:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    if any(text.get_text().startswith(DIFFERS) for ax in axes.flat for text in ax.texts):
+    if any(DIFFERS in text.get_text() for ax in axes.flat for text in ax.texts):
         found["differs from TAPNet at 5 %"] = Line2D([], [], linestyle="", marker=f"${DIFFERS}$", color=INK)
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=len(found), fontsize=8, frameon=False)
 

@@ -101,13 +101,9 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
     if target.name == "connectivity" or len(names) < 2:
         return []
     protocols = list(dict.fromkeys(cell.protocol for cell in cells))
-    behind = {name: most_common_behind(name, cells) for name in names}
 
     def mean(cell: Cell) -> str:
-        if cell.summary is None:
-            return "–"
-        other = f" ({cell.behind})" if cell.summary.has_epochs and cell.behind != behind[cell.dataset] else ""
-        return f"{cell.summary.mean:.1f}{_mark(cell)}{other}"
+        return f"{cell.summary.mean:.1f}{beside(cell, cells)}" if cell.summary else "–"
 
     def means(name: str, row: Row) -> str:
         of_row = [cell for cell in cells if cell.dataset == name and cell.row is row]
@@ -118,7 +114,7 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
         ("graphs", *(_graphs(name, graphs.get(name)) for name in names)),
         ("nodes", *(f"{CATALOG[name].mean_nodes}" for name in names)),
         ("classes", *(f"{CATALOG[name].classes}" for name in names)),
-        ("folds × epochs", *behind.values()),
+        ("folds × epochs", *(most_common_behind(name, cells) for name in names)),
         *((row.label, *(means(name, row) for name in names)) for row in target.rows),
     ]
     note = f"{' / '.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
@@ -129,6 +125,13 @@ def most_common_behind(name: str, cells: Sequence[Cell]) -> str:
     """How many folds × epochs most cells of a data set have."""
     every = [cell.behind for cell in cells if cell.dataset == name and cell.summary and cell.summary.has_epochs]
     return Counter(every).most_common(1)[0][0] if every else ""
+
+
+def beside(cell: Cell, cells: Sequence[Cell]) -> str:
+    """What is to be said of a number: that it differs from TAPNet's, and its folds × epochs where most have others."""
+    has_epochs = cell.summary is not None and cell.summary.has_epochs
+    other = has_epochs and cell.behind != most_common_behind(cell.dataset, cells)
+    return _mark(cell) + (f" ({cell.behind})" if other else "")
 
 
 def explanation(protocols: Sequence[Protocol]) -> list[str]:
