@@ -16,6 +16,7 @@ from tapnet.bench.data import bench_dataset
 from tapnet.bench.measure import seconds
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
+from tapnet.ops.csr import propagate
 
 CHANNELS, FLOAT, INDEX = 48, 4, 4
 ROW = CHANNELS * FLOAT  # bytes of one node's features
@@ -65,8 +66,8 @@ def main() -> None:
     edge_index = torch.randint(nodes, (2, 10 * nodes))
     graph = GraphBatch.from_edge_index(torch.empty(nodes, 0), edge_index)
     h = torch.randn(nodes, CHANNELS)
-    time = min(seconds(lambda: graph.propagate(h, "sum")) for _ in range(3))
-    moved = product_bytes(nodes, len(graph.neighbor))
+    time = min(seconds(lambda: propagate(h, graph, "sum")) for _ in range(3))
+    moved = product_bytes(nodes, len(graph.col))
     print(f"product, {nodes} nodes in random order: {moved / time / 1e9:.1f} GB/s, {moved / time / limit:.0%} of it")
     for name in ("MUTAG",) if options.tiny else ("REDDIT-BINARY", "COLLAB", "PROTEINS"):
         dataset = bench_dataset(name, options.data_dir and Path(options.data_dir))

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tapnet import GraphBatch, GraphDataset, TAPNet, load_dataset
-from tapnet.nn.pools import SelectingPool
+from tapnet.nn.pool.selecting import SelectingPool
 
 EPOCHS, FOLDS = 25, 3
 

@@ -6,8 +6,8 @@ import networkx as nx
 from sklearn.model_selection import train_test_split
 
 from tapnet import GraphDataset, TAPClassifier, load_dataset
-from tapnet.models.explain import explain
-from tapnet.pictures import draw_explanation, save
+from tapnet.inference.explain import explain
+from tapnet.viz.pictures import draw_explanation, save
 
 
 def molecules() -> tuple[list[nx.Graph], list[str]]:

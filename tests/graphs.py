@@ -11,7 +11,7 @@ import torch
 from hypothesis import strategies as st
 
 from tapnet import GraphDataset
-from tapnet.data.assemble import assemble
+from tapnet.data.convert import assemble
 
 
 @st.composite
@@ -45,7 +45,7 @@ def datasets(
 
 def assert_same(a: GraphDataset, b: GraphDataset, *, edge_data: bool = True) -> None:
     """Equal in everything that a data set holds, but for its name and where it came from."""
-    for key in ("node_ptr", "edge_ptr", "neighbor", "y", "x", "node_labels", "node_attributes", "self_loop"):
+    for key in ("node_ptr", "rowptr", "col", "y", "x", "node_labels", "node_attributes", "self_loop"):
         assert_equal(getattr(a, key), getattr(b, key), key)
     assert (a.classes, a.categories, a.features) == (b.classes, b.categories, b.features)
     assert a.node_label_values == b.node_label_values

@@ -19,15 +19,15 @@ from graphs import write_graph
 from tapnet import load_dataset
 from tapnet.cli import main
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.write import write_text, write_tu
+from tapnet.experiments.final import FILE, train_final
+from tapnet.experiments.run_trial import describe_model
+from tapnet.experiments.store import Store
+from tapnet.experiments.summary import Summary
+from tapnet.experiments.trial import TrainingSettings, Trial, TrialResult
+from tapnet.inference.saved import SavedModel, Unseen
+from tapnet.io.write import write_text, write_tu
 from tapnet.models.base import DataShape
 from tapnet.models.registry import MODELS
-from tapnet.training.final import FILE, train_final
-from tapnet.training.loop import describe_model
-from tapnet.training.saved import SavedModel, Unseen
-from tapnet.training.store import Store
-from tapnet.training.summary import Summary
-from tapnet.training.trial import TrainingSettings, Trial, TrialResult
 
 FAMILIES = {"a ring": nx.cycle_graph, "a star": nx.star_graph, "all, joined": nx.complete_graph}
 
@@ -241,7 +241,7 @@ def test_the_training_folder_as_every_kind_of_data_set(trained, tmp_path, monkey
     families, run, _ = trained
     saved = SavedModel.load(run / FILE)
     data = load_dataset(families)
-    expected = saved.probabilities(saved.reading(data))
+    expected = saved.probabilities(saved.encode(data))
     numbers = {value: i for i, value in enumerate(data.node_label_values)}
     graphs = [data.to_networkx(i) for i in range(len(data))]
     for graph in graphs:
@@ -286,7 +286,7 @@ def test_what_is_kept_of_unknown_categories_does_not_grow(trained):
     strange = replace(data, categories=tuple(f"strange {i}" for i in range(len(data.categories))))
     unseen = Unseen(saved.features)
     for _ in range(5):
-        saved.reading(strange, [f"graph {i}" for i in range(len(strange))], unseen)
+        saved.encode(strange, [f"graph {i}" for i in range(len(strange))], unseen)
     assert unseen.graphs == 5 * len(data)
     assert len(unseen.first) == 3
     assert "(graph 0: 'strange 0', " in str(unseen)
@@ -299,11 +299,11 @@ def test_new_degrees_are_noted_only_where_a_graph_has_no_other(trained):
     saved = replace(saved, about={**saved.about, "features": "degrees", "categories": list(data.categories)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read = saved.reading(GraphDataset.from_networkx([nx.star_graph(9)], [0], features="degrees"))
+        read = saved.encode(GraphDataset.from_networkx([nx.star_graph(9)], [0], features="degrees"))
     assert read.x.sum(dim=1).tolist() == [0] + [1] * 9  # the hub's degree counts as none
     both = GraphDataset.from_networkx([graphs[0], nx.complete_graph(7)], [0, 1], features="degrees")
     with pytest.warns(UserWarning, match=r"1 graph has only degrees .*\(graph 1: 6\)"):
-        saved.reading(both)
+        saved.encode(both)
 
 
 def test_groups_do_not_change_an_answer(trained, new, monkeypatch, capsys):

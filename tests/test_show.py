@@ -15,13 +15,13 @@ from safetensors.torch import save_file
 from commands import tapnet_ends as tapnet
 from graphs import datasets, write_graph
 from tapnet import TAPNet, load_dataset
-from tapnet.data.write import write_tu
 from tapnet.errors import DataError, SettingError
 from tapnet.explorer.views import Choice, Explorer
-from tapnet.models.explain import explain
-from tapnet.nn.select import kept_nodes
-from tapnet.places import node_places
-from tapnet.training.saved import SavedModel
+from tapnet.inference.explain import explain
+from tapnet.inference.saved import SavedModel
+from tapnet.io.write import write_tu
+from tapnet.nn.pool.select import kept_nodes
+from tapnet.viz.graph_layout import graph_layout
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +69,13 @@ def test_a_layer_that_merges_nodes_has_none_to_show():
 def test_every_node_has_a_place_of_its_own_the_same_every_time(dataset):
     batch = dataset.batch([0])
     edges, n = batch.edge_index.numpy(), batch.num_nodes
-    at = node_places(edges, n)
+    at = graph_layout(edges, n)
     assert at.shape == (n, 2)
     assert np.isfinite(at).all()
     assert at.min() >= 0
     assert at.max() <= 1
     assert len(np.unique(at.round(6), axis=0)) == n
-    np.testing.assert_array_equal(at, node_places(edges, n))
+    np.testing.assert_array_equal(at, graph_layout(edges, n))
 
 
 # ---- stored models ----
@@ -83,7 +83,7 @@ def test_every_node_has_a_place_of_its_own_the_same_every_time(dataset):
 
 def test_a_stored_model_predicts_what_it_did_while_it_was_trained(run, model):
     saved, mutag = SavedModel.load(model), load_dataset("MUTAG")
-    read = saved.reading(mutag)
+    read = saved.encode(mutag)
     assert read.checksum == mutag.checksum
     one, many = saved.probabilities(read.subset([5])), saved.probabilities(read)
     torch.testing.assert_close(one[0], many[5])
@@ -96,8 +96,8 @@ def test_a_copy_that_numbers_its_labels_otherwise_is_read_by_what_they_mean(mode
     copy = load_dataset("MUTAG", tmp_path)
     assert (copy.category_names[0], copy.category_names[2]) == ("Br", "C")
     saved = SavedModel.load(model)
-    assert torch.equal(saved.reading(copy).x, saved.reading(mutag).x)
-    assert saved.reading(copy).category_names == tuple(map(str, mutag.categories))
+    assert torch.equal(saved.encode(copy).x, saved.encode(mutag).x)
+    assert saved.encode(copy).category_names == tuple(map(str, mutag.categories))
     first, second = (Explorer(saved, data).graph(0, Choice()) for data in (mutag, copy))
     assert [first["categories"][i] for i in first["category"]] == [second["categories"][i] for i in second["category"]]
 
@@ -107,7 +107,7 @@ def test_a_category_that_it_never_saw_counts_as_none_and_is_named(model):
     other = mutag.subset([0])
     strange = type(other)(**{**vars(other), "categories": ("Xe", *other.categories[1:]), "label_names": None})
     with pytest.warns(UserWarning, match="Xe"):
-        read = saved.reading(strange)
+        read = saved.encode(strange)
     assert read.x.shape == (17, 7)
     assert read.x.sum() == (other.x != 0).sum()
 
@@ -116,7 +116,7 @@ def test_a_category_that_it_never_saw_counts_as_none_and_is_named(model):
 def test_a_file_that_is_no_model_is_one_sentence(model, tmp_path, damage):
     from safetensors.torch import load_file
 
-    from tapnet.training.store import load_model_file
+    from tapnet.experiments.store import load_model_file
 
     weights, about = load_file(model), load_model_file(model)[1]
     file = tmp_path / "bad.safetensors"

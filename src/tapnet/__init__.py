@@ -8,24 +8,24 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tapnet.data.batch import GraphBatch as GraphBatch
     from tapnet.data.dataset import GraphDataset as GraphDataset
-    from tapnet.data.load import load_dataset as load_dataset
     from tapnet.errors import TapnetError as TapnetError
-    from tapnet.estimator import TAPClassifier as TAPClassifier
+    from tapnet.io.load import load_dataset as load_dataset
     from tapnet.models.tapnet import TAPNet as TAPNet
     from tapnet.nn.link import link_prediction_loss as link_prediction_loss
     from tapnet.nn.tap import TAPooling as TAPooling
     from tapnet.nn.tap import unpool as unpool
+    from tapnet.sklearn import TAPClassifier as TAPClassifier
 
 # Public name → the module it lives in. Resolved on first use, so that `import tapnet` does not import torch.
 _HOMES = {
     "GraphBatch": "tapnet.data.batch",
     "GraphDataset": "tapnet.data.dataset",
-    "TAPClassifier": "tapnet.estimator",
+    "TAPClassifier": "tapnet.sklearn",
     "TAPNet": "tapnet.models.tapnet",
     "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",
     "link_prediction_loss": "tapnet.nn.link",
-    "load_dataset": "tapnet.data.load",
+    "load_dataset": "tapnet.io.load",
     "unpool": "tapnet.nn.tap",
 }
 

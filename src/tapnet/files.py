@@ -44,7 +44,7 @@ def write_atomically(file: Path, content: bytes) -> None:
         raise TapnetError(f"{file}: cannot be written ({error.strerror or error})") from None
 
 
-def remove_parts(file: Path) -> None:
+def remove_partial_files(file: Path) -> None:
     """What programs that were killed had written of a file, for one who knows that no other is writing it now."""
     _remove(file.parent.glob(glob.escape(_prefix(file)) + "*"), age=0)
 

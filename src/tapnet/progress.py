@@ -42,7 +42,7 @@ def _copy(source: _Readable, target: IO[bytes], advance: Callable[[int], None]) 
 
 
 @contextmanager
-def reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[bytes]]:
+def track_reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[bytes]]:
     """The same stream, with a bar that follows what is read of it, where it is long enough to wait for."""
     if total < LONG_BYTES or not on_terminal():
         with source:

@@ -4,7 +4,7 @@ import networkx as nx
 from hypothesis import given
 
 from graphs import datasets
-from tapnet.data.connectivity import Connectivity
+from tapnet.ops.connectivity import Connectivity
 
 
 def by_networkx(dataset, index):

@@ -10,7 +10,7 @@ from torch_geometric.data import Batch, Data
 
 from graphs import assert_same, datasets
 from tapnet import GraphDataset
-from tapnet.data.assemble import assemble
+from tapnet.data.convert import assemble
 from tapnet.errors import DataError, SettingError
 
 

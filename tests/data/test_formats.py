@@ -11,9 +11,9 @@ import torch
 from hypothesis import assume, given
 
 from graphs import assert_same, datasets
-from tapnet.data import formats
-from tapnet.data.write import write_text, write_tu
 from tapnet.errors import DataError
+from tapnet.io import formats
+from tapnet.io.write import write_text, write_tu
 
 GOOD = {
     "A": "1, 2\n2, 1\n4, 5\n5, 4\n5, 6\n6, 5\n",
@@ -195,7 +195,7 @@ def test_a_damaged_archive_is_refused_or_read_rightly_whatever_byte_it_is(tmp_pa
         file.write_bytes(damaged)
         try:
             read = formats.read(file)  # a byte that does not matter, such as a date's or an optional file's name
-            assert torch.equal(read.neighbor, right.neighbor)
+            assert torch.equal(read.col, right.col)
             assert torch.equal(read.y, right.y)
         except DataError:
             refused += 1
@@ -251,7 +251,7 @@ def test_reading_shows_a_bar_on_a_terminal_and_takes_it_away(tmp_path):
 
     folder = write(tmp_path)
     code = "import sys; from pathlib import Path; from tapnet import progress; progress.LONG_BYTES = 1\n"
-    code += "from tapnet.data import formats; formats.read(Path(sys.argv[1]))"
+    code += "from tapnet.io import formats; formats.read(Path(sys.argv[1]))"
     ours, theirs = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], stderr=theirs) as process:
         os.close(theirs)
@@ -287,10 +287,10 @@ def compare_with_pyg(folder: Path, name: str) -> None:
     ours = formats.read(folder)
     theirs, slices, sizes = read_tu_data(str(folder), name)
     everything = ours.batch(range(len(ours)))
-    local = torch.stack([everything.edge_index[0], ours.neighbor.long()])
+    local = torch.stack([everything.edge_index[0], ours.col.long()])
     local[0] -= everything.ptr[everything.graph[everything.edge_index[0]]]
     assert torch.equal(local, theirs.edge_index)
-    assert torch.equal(ours.edge_ptr[ours.node_ptr], slices["edge_index"])
+    assert torch.equal(ours.rowptr[ours.node_ptr], slices["edge_index"])
     assert torch.equal(ours.y, theirs.y)
     attributes = sizes["num_node_attributes"]
     if attributes:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from graphs import assert_same, datasets
 from graphs import write_graph as write
 from tapnet import GraphDataset, load_dataset
-from tapnet.data import formats, graph_files
-from tapnet.data.graph_files import FileGraph, Meaning, graph_names, join, parse_graph, read_graph
 from tapnet.errors import DataError
+from tapnet.io import formats, graph_files
+from tapnet.io.graph_files import FileGraph, NodeSchema, graph_names, join, parse_graph, read_graph
 
 
 @pytest.fixture(autouse=True)
@@ -185,7 +185,7 @@ def test_damage_of_any_kind_is_an_error_of_one_line(data):
     message = f"{name}: fine"
     try:
         damaged = FileGraph.of(parse_graph(bytes(content), name), name)
-        join([damaged], [Meaning.of([damaged])], name=name)
+        join([damaged], [NodeSchema.of([damaged])], name=name)
     except DataError as error:
         message = str(error)
     assert message.startswith(name)
@@ -203,8 +203,8 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path, monkeypatch):
 # ---- what attributes mean ----
 
 
-def meaning(*graphs):
-    return Meaning.of([FileGraph.of(graph, f"{i}.json") for i, graph in enumerate(graphs)])
+def schema(*graphs):
+    return NodeSchema.of([FileGraph.of(graph, f"{i}.json") for i, graph in enumerate(graphs)])
 
 
 def with_attributes(**attributes):
@@ -229,11 +229,11 @@ def with_attributes(**attributes):
     ],
 )
 def test_the_category_is_the_label_or_the_only_text(attributes, category, numbers):
-    assert meaning(with_attributes(**attributes))[:2] == (category, numbers)
+    assert schema(with_attributes(**attributes))[:2] == (category, numbers)
 
 
 def test_what_only_some_files_have_does_not_count():
-    both = meaning(with_attributes(element="C", comment="?", mass=1), with_attributes(element="C", charge=1))
+    both = schema(with_attributes(element="C", comment="?", mass=1), with_attributes(element="C", charge=1))
     assert both[:2] == ("element", ())
 
 
@@ -241,28 +241,28 @@ def test_labels_that_some_lack_are_said():
     lacks = path_of("C", "O")
     del lacks.nodes["b"]["label"]
     with pytest.raises(DataError, match="0.json: node 'b' has no 'label', though others have"):
-        meaning(lacks)
+        schema(lacks)
     with pytest.raises(DataError, match="1.json: its nodes have no 'label', though those of 0.json have"):
-        meaning(path_of("C"), with_attributes(element="C"))
+        schema(path_of("C"), with_attributes(element="C"))
 
 
 @pytest.mark.parametrize("label", [["C"], {"C": 1}, float("nan")])
 def test_a_label_is_text_or_a_number(label):
     graph = FileGraph.of(path_of(label), "g.json")
     with pytest.raises(DataError, match="g.json: the 'label' of a node, its category, is text or a number"):
-        join([graph], [Meaning.of([graph])], name="g")
+        join([graph], [NodeSchema.of([graph])], name="g")
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300, 10**400])
 def test_numbers_are_finite(number):
     graph = FileGraph.of(with_attributes(mass=number), "g.json")
     with pytest.raises(DataError, match="g.json: the attribute 'mass' of a node is NaN, infinite or too large"):
-        join([graph], [Meaning.of([graph])], name="g")
+        join([graph], [NodeSchema.of([graph])], name="g")
 
 
 def test_a_number_and_its_text_are_one_category():
     graphs = [FileGraph.of(path_of(*labels), "g") for labels in ((1, 2), ("1", "2"))]
-    dataset = join(graphs, [Meaning.of(graphs)] * 2, name="g")
+    dataset = join(graphs, [NodeSchema.of(graphs)] * 2, name="g")
     assert dataset.categories == ("1", "2")
     assert dataset.x.tolist() == [0, 1, 0, 1]
 

@@ -13,12 +13,13 @@ import pytest
 from test_formats import GOOD_TEXT, archive, write
 
 from tapnet import load_dataset
-from tapnet.data import cache, formats
-from tapnet.data.assemble import assemble
 from tapnet.data.catalog import CATALOG, Statistics, find_entry
-from tapnet.data.layout import layout_of
-from tapnet.data.write import write_tu
+from tapnet.data.convert import assemble
 from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError, TapnetError
+from tapnet.io import formats
+from tapnet.io import parsed_cache as cache
+from tapnet.io.layout import layout_of
+from tapnet.io.write import write_tu
 
 
 @pytest.fixture(autouse=True)

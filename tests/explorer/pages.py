@@ -14,11 +14,11 @@ from contextlib import contextmanager
 import torch
 
 from tapnet import GraphDataset
+from tapnet.experiments.run_trial import describe_model
+from tapnet.experiments.trial import Trial
+from tapnet.inference.saved import SavedModel
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
-from tapnet.training.loop import describe_model
-from tapnet.training.saved import SavedModel
-from tapnet.training.trial import Trial
 
 
 def make_model(dataset: GraphDataset, model: str = "tapnet", **settings: object) -> SavedModel:

@@ -214,12 +214,12 @@ def train_small(scratch: Path) -> Trained:
 
     from tapnet import load_dataset
     from tapnet.cli import main
+    from tapnet.experiments.run_trial import Run, describe_model
+    from tapnet.experiments.store import Store
+    from tapnet.experiments.trial import Trial
+    from tapnet.inference.saved import SavedModel
     from tapnet.models.base import DataShape
     from tapnet.models.registry import MODELS
-    from tapnet.training.loop import Run, describe_model
-    from tapnet.training.saved import SavedModel
-    from tapnet.training.store import Store
-    from tapnet.training.trial import Trial
 
     for name, content in under("SMALL", tu_files()).items():
         (scratch / name).parent.mkdir(parents=True, exist_ok=True)
@@ -1110,7 +1110,7 @@ def setting_cases() -> Iterator[Case]:
 
 def signed_anew(results: Mapping[str, bytes], *path: str, value: Any) -> dict[str, bytes]:
     """Trials with one value changed, under checksums and names that fit them: nothing but the value is wrong."""
-    from tapnet.training.trial import digest
+    from tapnet.experiments.trial import digest
 
     found = {}
     for content in results.values():

@@ -31,15 +31,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tapnet import GraphDataset
-from tapnet.data import formats
 from tapnet.errors import TapnetError
+from tapnet.experiments.run_trial import describe_model, run_trial
+from tapnet.experiments.store import Store
+from tapnet.experiments.trial import TrainingSettings, Trial, digest
 from tapnet.explorer.views import Choice, Explorer
+from tapnet.inference.saved import SavedModel
+from tapnet.io import formats
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
-from tapnet.training.loop import describe_model, run_trial
-from tapnet.training.saved import SavedModel
-from tapnet.training.store import Store
-from tapnet.training.trial import TrainingSettings, Trial, digest
 
 MEMORY = 1 << 30
 
@@ -298,7 +298,7 @@ def survives_model(content: bytes, small: GraphDataset) -> None:
         if found is not None:
             assert len(found.class_names) == len(found.classes)
             assert found.name
-            survives(lambda: found.probabilities(found.reading(small)))
+            survives(lambda: found.probabilities(found.encode(small)))
             page = survives(lambda: Explorer(found, small))
             if page is not None:
                 json.dumps([page.model(), page.graphs(), page.graph(0, Choice())], allow_nan=False)

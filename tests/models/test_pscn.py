@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from tapnet import GraphDataset, load_dataset
-from tapnet.data.fields import fields_of_graph, node_sequence
-from tapnet.data.prepare import AT_ONCE
 from tapnet.errors import SettingError
+from tapnet.io.computed_cache import AT_ONCE
 from tapnet.models import pscn
 from tapnet.models.base import DataShape
+from tapnet.models.preprocess.receptive_fields import fields_of_graph, node_sequence
 from tapnet.models.pscn import PSCN, SPEC, FieldConv, PSCNSettings, prepare
 
 
@@ -32,7 +32,7 @@ def on(dataset, **chosen):
 
 
 def arrays_of(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray]:
-    """edge_ptr and neighbor of a graph with the nodes 0 … n-1."""
+    """rowptr and col of a graph with the nodes 0 … n-1."""
     rows = [sorted(graph[v]) for v in range(len(graph))]
     return np.cumsum([0, *map(len, rows)]), np.asarray([u for row in rows for u in row], dtype=np.int64)
 

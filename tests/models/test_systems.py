@@ -13,10 +13,10 @@ from tapnet import TAPNet, load_dataset
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
-from tapnet.models.base import ELEMENTS_AT_ONCE, DataShape, parts_within
+from tapnet.experiments.run_trial import make_optimizer, train_epoch
+from tapnet.experiments.trial import TrainingSettings
+from tapnet.models.base import ELEMENTS_AT_ONCE, DataShape, micro_batches_within
 from tapnet.models.registry import MODELS, MUTAG, describe, find_model
-from tapnet.training.loop import make_optimizer, train_epoch
-from tapnet.training.trial import TrainingSettings
 
 NETWORKS = [name for name, spec in MODELS.items() if spec.build is not None]
 POOLS = ["topk", "sort", "diff", "sag", "eigen", "haar", "none"]
@@ -121,13 +121,13 @@ def test_the_shape_that_parameters_are_counted_on_is_mutags(mutag):
 def test_large_graphs_go_in_groups_and_none_is_lost():
     sizes = torch.tensor([10, 4000, 3000, 20, 3900, 30])
     graphs = torch.arange(100, 106)
-    groups = parts_within(graphs, sizes, lambda n: n * n)
+    groups = micro_batches_within(graphs, sizes, lambda n: n * n)
     assert sorted(torch.cat(groups).tolist()) == graphs.tolist()
     assert len(groups) > 1
     for group in groups:
         n = int(sizes[group - 100].max())
         assert len(group) == 1 or len(group) * n * n <= ELEMENTS_AT_ONCE
-    assert parts_within(graphs, sizes, lambda n: n) == [graphs]
+    assert micro_batches_within(graphs, sizes, lambda n: n) == [graphs]
 
 
 def test_a_step_in_groups_has_the_gradient_of_the_whole(few, monkeypatch):
@@ -137,7 +137,7 @@ def test_a_step_in_groups_has_the_gradient_of_the_whole(few, monkeypatch):
     for limit in (ELEMENTS_AT_ONCE, 1):
         monkeypatch.setattr("tapnet.models.base.ELEMENTS_AT_ONCE", limit)
         copied = copy.deepcopy(model)
-        assert (len(copied.parts(torch.arange(20), data.nodes_per_graph)) == 1) == (limit > 1)
+        assert (len(copied.micro_batches(torch.arange(20), data.nodes_per_graph)) == 1) == (limit > 1)
         # the auxiliary losses are means over graphs and nodes of a group: left out
         copied.outputs = lambda batch, copied=copied: TAPNet.outputs(copied, batch)._replace(auxiliary=None)
         train_epoch(copied, torch.optim.SGD(copied.parameters(), lr=0.0), data, [torch.arange(20)])
@@ -263,7 +263,7 @@ def test_a_batch_with_a_graph_of_no_nodes_has_finite_losses(pool):
 @pytest.mark.parametrize("ratios", [[], [0.8, 2], [3]])
 def test_diff_takes_whatever_ratios_there_can_be(ratios, few):
     model, data = built("tapnet", {"pool": "diff", "ratios": ratios}, few)
-    assert len(model.parts(torch.arange(20), data.nodes_per_graph)) == 1
+    assert len(model.micro_batches(torch.arange(20), data.nodes_per_graph)) == 1
     assert torch.isfinite(model.eval()(data.batch(range(20)))).all()
 
 

@@ -11,9 +11,13 @@ from scipy.sparse.csgraph import connected_components
 from test_tap import batches, graphs_of
 
 from tapnet import load_dataset
-from tapnet.data import spectral
 from tapnet.data.batch import GraphBatch
-from tapnet.data.spectral import (
+from tapnet.errors import SettingError
+from tapnet.nn.pool.chain import EigenPool, HaarPool, chain_sizes, make_chain, prepare_chain
+from tapnet.nn.pool.select import kept_nodes
+from tapnet.ops import spectral
+from tapnet.ops.csr import propagate
+from tapnet.ops.spectral import (
     cluster_vectors,
     coarsened,
     edges_between,
@@ -24,9 +28,6 @@ from tapnet.data.spectral import (
     local_haar_basis,
     spectral_clusters,
 )
-from tapnet.errors import SettingError
-from tapnet.nn.select import kept_nodes
-from tapnet.nn.spectral import EigenPool, HaarPool, chain_sizes, make_chain, prepare_chain
 
 
 def random_graph(n, density, seed):
@@ -262,7 +263,7 @@ def test_layers_equal_the_dense_products_and_so_do_their_gradients(graphs, kind,
         rows, matrices = zip(*(graph[level] for graph in expected), strict=True)
         torch.testing.assert_close(h, torch.cat(rows), rtol=1e-5, atol=1e-5)
         block = torch.block_diag(*matrices)
-        torch.testing.assert_close(structure.propagate(h, "mean"), dense.propagate(h, block, "mean"))
+        torch.testing.assert_close(propagate(h, structure, "mean"), dense.propagate(h, block, "mean"))
         assert structure.nodes_per_graph.tolist() == [len(matrix) for matrix in matrices]
         weights = torch.rand(h.shape, dtype=torch.float64)
         total = total + (h * weights).sum() - (torch.cat(rows) * weights).sum()
@@ -297,9 +298,9 @@ def test_what_was_prepared_equals_what_is_computed_for_the_batch(mutag, kind):
         h1, prepared, *_ = pool.coarsen(h1, prepared)
         h2, plain, *_ = pool.coarsen(h2, plain)
         assert torch.equal(h1, h2)
-        for key in ("ptr", "edge_ptr", "neighbor", "weight"):
+        for key in ("ptr", "rowptr", "col", "weight"):
             assert torch.equal(getattr(prepared, key), getattr(plain, key))
-        assert (prepared.ptr.dtype, prepared.edge_ptr.dtype, prepared.neighbor.dtype) == (
+        assert (prepared.ptr.dtype, prepared.rowptr.dtype, prepared.col.dtype) == (
             torch.int64,
             torch.int32,
             torch.int32,
@@ -346,7 +347,7 @@ def test_both_kinds_side_by_side_and_on_a_device(mutag):
     assert set(batch.prepared) == {"haar", "eigen"}
     h = torch.randn(batch.num_nodes, 3)
     haar, eigen = (layers(kind, 3, (0.5, 1))[0].coarsen(h, batch) for kind in ("haar", "eigen"))
-    assert torch.equal(haar.batch.neighbor, eigen.batch.neighbor)  # one clustering for both
+    assert torch.equal(haar.batch.col, eigen.batch.col)  # one clustering for both
     with torch.autocast("cpu", dtype=torch.bfloat16):
         half = layers("haar", 3, (0.5, 1))[0].coarsen(h.bfloat16(), batch).x
     assert half.dtype == torch.float32

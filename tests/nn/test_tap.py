@@ -16,9 +16,10 @@ from tapnet import TAPNet, TAPooling, link_prediction_loss, unpool
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 from tapnet.nn import tap, votes
-from tapnet.nn.select import kept_nodes
+from tapnet.nn.pool.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
 from tapnet.nn.tap import GATES
+from tapnet.ops.readout import readout
 
 CHANNELS = 5
 
@@ -143,10 +144,10 @@ def test_the_fast_path_is_the_same_layer(graphs, chosen):
     assert torch.equal(pooled.batch.graph, new_batch)
     proper = new_edges[:, new_edges[0] != new_edges[1]]
     assert torch.equal(pooled.batch.edge_index, torch.unique(proper, dim=1))
-    back = pooled.batch.transposed or (pooled.batch.edge_ptr, pooled.batch.neighbor)
+    back = pooled.batch.transposed or (pooled.batch.rowptr, pooled.batch.col)
     flipped = GraphBatch.from_edge_index(new_x, new_edges.flip(0), new_batch)
-    assert torch.equal(back[0], flipped.edge_ptr)
-    assert torch.equal(back[1], flipped.neighbor)
+    assert torch.equal(back[0], flipped.rowptr)
+    assert torch.equal(back[1], flipped.col)
 
 
 @given(batches, settings_of_pool, st.integers(0, 1000))
@@ -177,8 +178,8 @@ def test_float32_selects_as_float64_does_where_scores_are_apart(graphs, chosen):
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=8), st.integers(0, 1000), st.booleans())
 def test_both_ways_to_find_the_top_k_agree_even_with_ties(sizes, seed, negative):
-    from tapnet.data.flat import offsets
-    from tapnet.data.segments import top_k, top_k_by_torch
+    from tapnet._loops.ranges import offsets
+    from tapnet.ops.segments import top_k, top_k_by_torch
 
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.tensor(sizes)
@@ -196,12 +197,12 @@ def test_both_ways_to_find_the_top_k_agree_even_with_ties(sizes, seed, negative)
 
 @given(batches, st.integers(0, 1000))
 def test_both_ways_to_cut_out_a_subgraph_agree(graphs, seed):
-    from tapnet.data.batch import restricted, restricted_by_torch
+    from tapnet._loops.csr import induced_csr, induced_csr_torch
 
     x, edge_index, batch = graphs
     whole = GraphBatch.from_edge_index(x, edge_index, batch)
     perm = (torch.rand(len(x), generator=torch.Generator().manual_seed(seed)) < 0.5).nonzero()[:, 0]
-    plain, fast = (cut(whole.edge_ptr, whole.neighbor, perm) for cut in (restricted_by_torch, restricted))
+    plain, fast = (cut(whole.rowptr, whole.col, perm) for cut in (induced_csr_torch, induced_csr))
     assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(plain, fast, strict=True))
     a = torch.zeros(len(x), len(x))
     a[whole.edge_index[0], whole.edge_index[1]] = 1
@@ -212,13 +213,13 @@ def test_both_ways_to_cut_out_a_subgraph_agree(graphs, seed):
 
 @given(batches)
 def test_both_ways_to_compress_the_edges_agree(graphs):
-    from tapnet.data.batch import compressed, compressed_by_torch
+    from tapnet._loops.csr import to_csr, to_csr_torch
 
     x, edge_index, _ = graphs
     shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
     for edges in (edge_index, shuffled, torch.cat([edge_index, shuffled, torch.zeros(2, 3, dtype=torch.long)], dim=1)):
-        plain, plain_transposed = compressed_by_torch(edges, len(x))
-        fast, fast_transposed = compressed(edges, len(x))
+        plain, plain_transposed = to_csr_torch(edges, len(x))
+        fast, fast_transposed = to_csr(edges, len(x))
         for a, b in ((plain, fast), (plain_transposed, fast if fast_transposed is None else fast_transposed)):
             assert all(torch.equal(s, t) and s.dtype == t.dtype for s, t in zip(a, b, strict=True))
 
@@ -231,16 +232,16 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
     for by_torch in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if by_torch:
-                for module in ("nn.votes", "nn.tap", "nn.dropout", "data.segments"):
-                    patch.setattr(f"tapnet.{module}.compiled", lambda _: False)
+                for module in ("nn.votes", "nn.tap", "ops.dropout", "ops.segments"):
+                    patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
             pool = make(**chosen)
             h = x.clone().requires_grad_()
             structure = GraphBatch.from_edge_index(h, edge_index, batch)
             out, coarse, perm, *_ = pool.coarsen(h, structure)
-            readout = coarse.readout(out)
-            (readout * torch.linspace(-1, 1, readout.numel()).view_as(readout)).sum().backward()
+            levels = readout(out, coarse)
+            (levels * torch.linspace(-1, 1, levels.numel()).view_as(levels)).sum().backward()
             gradients = [h.grad, *(p.grad for p in pool.parameters())]
-            results.append([perm, readout, *pool.votes_of(h, structure), *gradients])
+            results.append([perm, levels, *pool.votes_of(h, structure), *gradients])
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain)
 
@@ -254,7 +255,7 @@ def test_gradients_are_finite_where_a_score_is_next_to_nothing(seed, scale, conn
     with pytest.MonkeyPatch.context() as patch:
         if not loops:
             for module in (tap, votes):
-                patch.setattr(module, "compiled", lambda _: False)
+                patch.setattr(module, "is_compiled", lambda _: False)
         pool(x, edge_index)[0].sum().backward()
     for grad in (x.grad, pool.weight.grad, pool.projection.grad):
         assert grad.isfinite().all()
@@ -283,7 +284,7 @@ def test_graph_numbers_may_be_bytes():
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_graphs_that_were_looked_at_can_be_trained_on(similarity, monkeypatch):
     """What a batch keeps of itself under inference_mode is no inference tensor."""
-    monkeypatch.setattr(votes, "compiled", lambda _: False)
+    monkeypatch.setattr(votes, "is_compiled", lambda _: False)
     x, edge_index = torch.randn(40, 8), torch.randint(0, 40, (2, 80))
     graphs, model = GraphBatch.from_edge_index(x, edge_index), TAPNet(8, 2, similarity=similarity)
     with torch.inference_mode():
@@ -296,7 +297,7 @@ def test_rows_that_are_not_there_are_refused():
     with pytest.raises(ValueError, match=r"x has 5 rows, so batch is \[5\]: not \[7\]"):
         TAPooling(CHANNELS)(x, edge_index, None, torch.zeros(7, dtype=torch.long))
     structure = GraphBatch.from_edge_index(x, edge_index)
-    for use in (structure.readout, lambda h: TAPooling(CHANNELS).coarsen(h, structure)):
+    for use in (lambda h: readout(h, structure), lambda h: TAPooling(CHANNELS).coarsen(h, structure)):
         with pytest.raises(ValueError, match="the graphs have 5 nodes"):
             use(torch.randn(4, CHANNELS))
 
@@ -317,7 +318,7 @@ def test_edges_that_cannot_be_are_refused_however_the_batch_is_ordered():
 def test_half_precision_rows_are_read_out_forward_and_back():
     h = torch.randn(5, 4).bfloat16().requires_grad_()
     batch = GraphBatch.from_edge_index(h, torch.tensor([[0], [1]]), torch.tensor([0, 0, 0, 1, 1]))
-    batch.readout(h).sum().backward()
+    readout(h, batch).sum().backward()
     assert torch.isfinite(h.grad).all()
 
 
@@ -470,10 +471,10 @@ def test_autocast_scores_in_full_precision():
 def test_torch_compile_gives_the_same_result():
     x, edge_index, batch = random_batch([6, 8], 2.0, 0)
     pool = make()
-    compiled = torch.compile(pool, backend="aot_eager")
-    for ours, theirs in zip(pool(x, edge_index, None, batch), compiled(x, edge_index, None, batch), strict=True):
+    optimized = torch.compile(pool, backend="aot_eager")
+    for ours, theirs in zip(pool(x, edge_index, None, batch), optimized(x, edge_index, None, batch), strict=True):
         assert ours is theirs is None or torch.equal(ours, theirs)
-    compiled(x, edge_index, None, batch)[0].sum().backward()
+    optimized(x, edge_index, None, batch)[0].sum().backward()
     assert pool.weight.grad is not None
 
 
@@ -524,8 +525,8 @@ def test_link_loss_in_half_precision_and_with_graphs_in_any_order():
 def test_compiled_votes_and_losses_are_the_same():
     x, edge_index, batch = random_batch([6, 8], 2.0, 0)
     pool = make()
-    compiled = torch.compile(lambda *a: (pool.votes(*a).score, link_prediction_loss(*a)), backend="aot_eager")
-    score, loss = compiled(x, edge_index, batch)
+    optimized = torch.compile(lambda *a: (pool.votes(*a).score, link_prediction_loss(*a)), backend="aot_eager")
+    score, loss = optimized(x, edge_index, batch)
     assert torch.equal(score, pool.votes(x, edge_index, batch).score)
     assert torch.equal(loss, link_prediction_loss(x, edge_index, batch))
 

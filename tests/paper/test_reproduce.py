@@ -16,19 +16,19 @@ from scipy import stats
 from commands import tapnet as run
 from commands import tapnet_ends as tapnet
 from tapnet import load_dataset
+from tapnet.cli.terminal import print_sections
 from tapnet.errors import DataError, SettingError
+from tapnet.experiments.backends.pool import DataReference
+from tapnet.experiments.statistics import compare
+from tapnet.experiments.store import Store
+from tapnet.experiments.trial import TrialResult
 from tapnet.models.registry import MODELS, find_model
 from tapnet.paper.budgets import BUDGETS, Effort, find_budget
-from tapnet.paper.compare import compare
 from tapnet.paper.figures import _accuracies, _connectivity, _lambda
 from tapnet.paper.numbers import TABLE1, TABLE2, TABLE3, TABLE4
 from tapnet.paper.report import BEGIN, END, Section, csv_text, lines_of, markdown, overview, sections_of, with_tables
 from tapnet.paper.reproduce import Stored, cells_of, trials_of
 from tapnet.paper.targets import FIGURES, TAPNET, TARGETS, find_targets
-from tapnet.terminal import print_sections
-from tapnet.training.executors import DataReference
-from tapnet.training.store import Store
-from tapnet.training.trial import TrialResult
 
 # ---- the test of differences ----
 

@@ -13,13 +13,13 @@ from faults import SMALL
 
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
+from tapnet.experiments.backends.pool import DataReference, run_trials
+from tapnet.experiments.run_trial import Interrupted, run_trial
+from tapnet.experiments.store import Store, load_model_file, save_model_file
+from tapnet.experiments.summary import Summary
+from tapnet.experiments.trial import TrainingSettings, Trial, digest
+from tapnet.inference.saved import SavedModel
 from tapnet.models.registry import find_model
-from tapnet.training.executors import DataReference, run_trials
-from tapnet.training.loop import Interrupted, run_trial
-from tapnet.training.saved import SavedModel
-from tapnet.training.store import Store, load_model_file, save_model_file
-from tapnet.training.summary import Summary
-from tapnet.training.trial import TrainingSettings, Trial, digest
 
 EPOCHS = 3
 

@@ -9,11 +9,11 @@ from commands import tapnet, tapnet_ends
 from tapnet import load_dataset
 from tapnet.cli.app import find_cluster
 from tapnet.errors import SettingError
+from tapnet.experiments.backends.pool import DataReference, Event, run_trials
+from tapnet.experiments.backends.ray import Cluster, Mailbox
+from tapnet.experiments.store import Store
+from tapnet.experiments.trial import TrainingSettings, Trial
 from tapnet.models.registry import find_model
-from tapnet.training.cluster import Cluster, Mailbox
-from tapnet.training.executors import DataReference, Event, run_trials
-from tapnet.training.store import Store
-from tapnet.training.trial import TrainingSettings, Trial
 
 MUTAG = DataReference("MUTAG", None)
 SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}

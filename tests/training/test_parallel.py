@@ -10,15 +10,15 @@ import torch
 
 from commands import tapnet
 from tapnet import load_dataset
+from tapnet.experiments.backends.fabric import FabricGroup, make_fabric
+from tapnet.experiments.backends.pool import DataReference, run_trials
+from tapnet.experiments.run_trial import run_trial, train_epoch
+from tapnet.experiments.store import Store
+from tapnet.experiments.trial import TrainingSettings, Trial
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.norm import BatchNorm
-from tapnet.training.executors import DataReference, run_trials
-from tapnet.training.loop import run_trial, train_epoch
-from tapnet.training.parallel import FabricTeam, make_fabric
-from tapnet.training.store import Store
-from tapnet.training.team import ALONE
-from tapnet.training.trial import TrainingSettings, Trial
+from tapnet.training.distributed import SINGLE_PROCESS
 
 pytest.importorskip("lightning_fabric", reason="needs the extra cluster")
 MUTAG = DataReference("MUTAG", None)
@@ -66,7 +66,7 @@ def steps_of(name, team):
 
 
 def _take_steps(fabric, folder):
-    team = FabricTeam(fabric)
+    team = FabricGroup(fabric)
     outcome = {name: steps_of(name, team) for name in NETWORKS}
     torch.save(outcome, f"{folder}/{team.rank}")
 
@@ -76,7 +76,7 @@ def test_two_processes_take_the_steps_of_one(tmp_path):
     make_fabric("cpu", 2).launch(_take_steps, str(tmp_path))
     first, second = (torch.load(tmp_path / str(rank)) for rank in range(2))
     for name in NETWORKS:
-        loss, weights = steps_of(name, ALONE)
+        loss, weights = steps_of(name, SINGLE_PROCESS)
         assert first[name][0] == second[name][0] == pytest.approx(loss, rel=1e-4)
         for key, value in weights.items():
             torch.testing.assert_close(first[name][1][key], second[name][1][key], rtol=0, atol=0)
@@ -130,7 +130,7 @@ def test_without_fabric_one_line_says_what_to_install(tmp_path):
 
 
 def test_shares_cover_a_step_and_few_graphs_are_not_shared():
-    members = [FabricTeam(Standing(rank, 3)) for rank in range(3)]
+    members = [FabricGroup(Standing(rank, 3)) for rank in range(3)]
     for count in (3, 4, 64):
         graphs = torch.randperm(count)
         shares = [member.share(graphs) for member in members]
@@ -139,7 +139,7 @@ def test_shares_cover_a_step_and_few_graphs_are_not_shared():
     few = [member.share(torch.tensor([7])) for member in members]
     assert [share.graphs.tolist() for share in few] == [[7]] * 3
     assert sum(share.weight for share in few) == pytest.approx(1)
-    assert ALONE.share(torch.arange(5)).graphs.tolist() == [0, 1, 2, 3, 4]
+    assert SINGLE_PROCESS.share(torch.arange(5)).graphs.tolist() == [0, 1, 2, 3, 4]
 
 
 class Standing:

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
-from tapnet.data.connectivity import Connectivity
 from tapnet.errors import DataError, SettingError
+from tapnet.experiments.backends.pool import DataReference, run_trials
+from tapnet.experiments.run_trial import Interrupted, run_trial
+from tapnet.experiments.store import Store, load_model_file
+from tapnet.experiments.summary import Summary
+from tapnet.experiments.trial import TrainingSettings, Trial, _packed, _unpacked, digest, rounded
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
-from tapnet.nn.select import kept_nodes
-from tapnet.training.executors import DataReference, run_trials
-from tapnet.training.loop import Interrupted, run_trial
+from tapnet.nn.pool.select import kept_nodes
+from tapnet.ops.connectivity import Connectivity
 from tapnet.training.protocol import read_off, readings, split
-from tapnet.training.store import Store, load_model_file
-from tapnet.training.summary import Summary
-from tapnet.training.trial import TrainingSettings, Trial, _packed, _unpacked, digest, rounded
 
 MUTAG = DataReference("MUTAG", None)
 

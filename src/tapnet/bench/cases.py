@@ -22,14 +22,15 @@ from torch_geometric.nn import SAGPooling, TopKPooling
 from tapnet.bench.data import bench_dataset
 from tapnet.bench.measure import Ratio, compare, seconds
 from tapnet.bench.peer import PyGNet, pyg_graphs
-from tapnet.data import cache, formats
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.layout import layout_of
+from tapnet.experiments.run_trial import make_optimizer, train_epoch
+from tapnet.experiments.trial import TrainingSettings
+from tapnet.io import formats
+from tapnet.io import parsed_cache as cache
+from tapnet.io.layout import layout_of
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
-from tapnet.training.loop import make_optimizer, train_epoch
-from tapnet.training.trial import TrainingSettings
 
 BATCH = 64
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tapnet.data.assemble import assemble
+from tapnet.data.convert import assemble
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.load import load_dataset
 from tapnet.errors import DatasetNotFoundError
+from tapnet.io.load import load_dataset
 
 # graphs, mean nodes, mean undirected edges, classes, node labels (0: degrees)
 STATISTICS = {

@@ -104,7 +104,7 @@ def _say_unless_interrupted(lost: Any) -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    from tapnet.data.layout import printable  # the words may be a stranger's
+    from tapnet.io.layout import printable  # the words may be a stranger's
 
     print(f"tapnet: {printable(message)}", file=sys.stderr)
     raise SystemExit(code)
@@ -157,7 +157,7 @@ def find_cluster(
             if value is not None:
                 raise SettingError(f"--{name}-per-trial says what a trial takes of a cluster: it goes with --ray")
         return None, find_device(device)
-    from tapnet.training.cluster import Cluster, require_ray
+    from tapnet.experiments.backends.ray import Cluster, require_ray
 
     require_ray()
     found = "cuda" if gpus and device == "auto" else find_device(device)

@@ -23,9 +23,9 @@ def bench(
     import torch
 
     from tapnet.bench import cases
+    from tapnet.cli.terminal import print_bench
+    from tapnet.experiments.backends.processes import available_cores
     from tapnet.progress import working
-    from tapnet.terminal import print_bench
-    from tapnet.training.processes import available_cores
 
     torch.set_num_threads(threads or available_cores())
     with working("tapnet and PyG in turn"):

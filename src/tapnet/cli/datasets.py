@@ -22,8 +22,8 @@ def datasets(
     as_json: AsJson = False,
 ) -> None:
     """List data sets: where each is found, its size, and whether that is what the paper says."""
+    from tapnet.cli.terminal import print_datasets
     from tapnet.data.catalog import CATALOG
-    from tapnet.terminal import print_datasets
 
     rows = [_dataset_row(name, data_dir, download, strict=bool(names)) for name in names or CATALOG]
     if as_json:
@@ -36,7 +36,7 @@ def datasets(
 
 def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool) -> dict[str, Any]:
     from tapnet.data.catalog import Statistics, find_entry
-    from tapnet.data.load import load_dataset
+    from tapnet.io.load import load_dataset
 
     try:
         with notes():

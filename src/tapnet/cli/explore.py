@@ -35,8 +35,8 @@ def explore(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError:
         raise TapnetError("the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'") from None
+    from tapnet.experiments.final import model_file
     from tapnet.explorer.server import address_of, listen, serve
-    from tapnet.training.final import model_file
 
     model = model_file(model)
     explorer = find_explorer(model, dataset, data_dir)
@@ -50,9 +50,9 @@ def explore(
 
 def find_explorer(file: Path, dataset: str | None, data_dir: Path | None) -> Explorer:
     """The model with its data set; without one there are still files of one's own."""
-    from tapnet.data.load import load_dataset
     from tapnet.explorer.views import Explorer
-    from tapnet.training.saved import SavedModel
+    from tapnet.inference.saved import SavedModel
+    from tapnet.io.load import load_dataset
 
     saved = SavedModel.load(file)
     try:

@@ -19,9 +19,9 @@ def models(
     as_json: AsJson = False,
 ) -> None:
     """List the systems that can be trained, with paper, parameters, and where each departs from its paper."""
+    from tapnet.cli.terminal import print_models
+    from tapnet.experiments.trial import TrainingSettings
     from tapnet.models.registry import MODELS, describe, find_model
-    from tapnet.terminal import print_models
-    from tapnet.training.trial import TrainingSettings
 
     rows = []
     for spec in map(find_model, names or MODELS):

@@ -21,9 +21,9 @@ from tapnet.errors import DataError, SettingError, TapnetError
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
-    from tapnet.data.graph_files import FileGraph
-    from tapnet.data.layout import Place
-    from tapnet.training.saved import SavedModel, Unseen
+    from tapnet.inference.saved import SavedModel, Unseen
+    from tapnet.io.graph_files import FileGraph
+    from tapnet.io.layout import Place
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
 DIGITS = 6
@@ -50,9 +50,9 @@ def predict(
         raise SettingError(f"--format is one of {', '.join(FORMATS)}, not {form!r}")
     if out is not None and out.is_dir():
         raise SettingError(f"--out is a file, and {out} is a folder")
-    from tapnet.data.layout import exists
-    from tapnet.training.final import FILE, model_file
-    from tapnet.training.saved import SavedModel
+    from tapnet.experiments.final import FILE, model_file
+    from tapnet.inference.saved import SavedModel
+    from tapnet.io.layout import exists
 
     for name in inputs:
         if name.endswith(".safetensors") or exists(Path(name) / FILE):
@@ -99,7 +99,7 @@ class _Prediction:
     unseen: Unseen = field(init=False)
 
     def __post_init__(self) -> None:
-        from tapnet.training.saved import Unseen
+        from tapnet.inference.saved import Unseen
 
         self.unseen = Unseen(self.saved.features)
 
@@ -114,9 +114,9 @@ class _Prediction:
 
         An error that is raised ends the input; what is wrong with a single file is reported, and the next one read.
         """
-        from tapnet.data.graph_files import file_names
-        from tapnet.data.load import load_dataset
-        from tapnet.data.sources import find
+        from tapnet.io.graph_files import file_names
+        from tapnet.io.load import load_dataset
+        from tapnet.io.locate import find
 
         layout = find(name, data_dir).layout
         place, prefix = layout.place, f"{name.rstrip(os.sep)}/" if several else ""
@@ -138,7 +138,7 @@ class _Prediction:
                 advance(len(numbers))
 
     def _of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[list[Row]]:
-        from tapnet.data.graph_files import FileGraph
+        from tapnet.io.graph_files import FileGraph
 
         group: list[tuple[str, FileGraph]] = []
         with self._counting(len(names), folder.name) as advance:
@@ -167,7 +167,7 @@ class _Prediction:
             return [row for one in group for row in self._rows_of_files([one])]
 
     def _rows(self, dataset: GraphDataset, names: Sequence[str]) -> list[Row]:
-        read = self.saved.reading(dataset, names, self.unseen)
+        read = self.saved.encode(dataset, names, self.unseen)
         rows = []
         for name, found in zip(names, self.saved.probabilities(read).tolist(), strict=True):
             if all(map(math.isfinite, found)):
@@ -197,7 +197,7 @@ class _Prediction:
 
     def _expectation(self) -> str:
         """The accuracy that the model's file claims, with its protocol."""
-        from tapnet.data.layout import printable
+        from tapnet.io.layout import printable
 
         try:
             of = self.saved.about["cross_validation"]

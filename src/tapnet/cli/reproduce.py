@@ -27,13 +27,13 @@ from tapnet.errors import DatasetNotFoundError, SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
+    from tapnet.experiments.backends.ray import Cluster
+    from tapnet.experiments.store import Store
+    from tapnet.experiments.trial import Trial
     from tapnet.paper.budgets import Effort
     from tapnet.paper.reproduce import Stored, Work
     from tapnet.paper.targets import Target
-    from tapnet.training.cluster import Cluster
     from tapnet.training.protocol import Protocol
-    from tapnet.training.store import Store
-    from tapnet.training.trial import Trial
 
 NO_PTC = "PTC is not here: name a folder that has it with --data-dir or TAPNET_DATA."
 
@@ -84,9 +84,9 @@ def reproduce(
     machine's trials/ can be copied into this one's.
     """
     check_counts(jobs=jobs, folds=folds, epochs=epochs)
+    from tapnet.experiments.backends.processes import available_cores, get_ready
     from tapnet.paper.budgets import find_budget
     from tapnet.paper.targets import FIGURES, TARGETS, find_targets
-    from tapnet.training.processes import available_cores, get_ready
 
     budget = budget or ("paper" if stored else "quick")
     names, chosen = find_targets(target), find_budget(budget)
@@ -107,8 +107,8 @@ def reproduce(
     jobs = jobs or available_cores()
     if jobs > 1 and targets and cluster is None and not (stored or missing):
         get_ready()
+    from tapnet.experiments.store import Store
     from tapnet.paper.reproduce import Stored, plan_of
-    from tapnet.training.store import Store
 
     folder = out or Path("results/quick" if budget == "quick" else "results")
     efforts = {name: _effort(chosen.on(name), folds, epochs) for target in targets for name in target.datasets}
@@ -208,9 +208,9 @@ def _effort(effort: Effort, folds: int | None, epochs: int | None) -> Effort:
 
 
 def _train(plan: list[Work], store: Store, jobs: int, cluster: Cluster | None) -> None:
+    from tapnet.cli.terminal import training_progress
+    from tapnet.experiments.backends.pool import run_trials
     from tapnet.models.registry import find_model
-    from tapnet.terminal import training_progress
-    from tapnet.training.executors import run_trials
 
     for work in plan:
         todo = [trial for trial in work.trials if store.load(trial) is None]
@@ -230,8 +230,8 @@ def _train(plan: list[Work], store: Store, jobs: int, cluster: Cluster | None) -
 
 
 def _list_missing(plan: list[Work], networks: list[Trial], store: Store, as_json: bool) -> None:
+    from tapnet.experiments.summary import in_words, system_in_words
     from tapnet.models.registry import find_model
-    from tapnet.training.summary import in_words, system_in_words
 
     left = [trial for work in plan for trial in work.trials if store.load(trial) is None]
     not_here = {work.name: work.note for work in plan if work.dataset is None}
@@ -272,10 +272,10 @@ def _tables(
     as_json: bool,
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, str]]:
     """Writes each target's tables and picture; returns every cell, the files' names, and why something is not there."""
+    from tapnet.cli.terminal import print_sections
     from tapnet.paper.figures import draw_target
     from tapnet.paper.report import csv_text, explanation, lines_of, markdown, overview, sections_of, with_tables
     from tapnet.paper.reproduce import cells_of
-    from tapnet.terminal import print_sections
 
     checksums, graphs = dict[str, str](), dict[str, int]()
     notes = {work.name: work.note for work in plan if work.note}
@@ -316,10 +316,10 @@ def _figure(
         return figures.draw_voting(store.folder), ""
     if name == "architecture":
         return figures.draw_architecture(store.folder), ""
+    from tapnet.cli.terminal import training_progress
+    from tapnet.experiments.backends.pool import reporter
+    from tapnet.experiments.run_trial import run_trial
     from tapnet.paper.coarsening import draw_coarsening
-    from tapnet.terminal import training_progress
-    from tapnet.training.executors import reporter
-    from tapnet.training.loop import run_trial
 
     dataset, trials, todo = _coarsening_networks(store, data_dir, effort, device)
     if dataset is None:
@@ -340,8 +340,8 @@ def _coarsening_networks(
     store: Store, data_dir: Path | None, effort: Effort, device: str
 ) -> tuple[GraphDataset | None, list[Trial], list[Trial]]:
     """PTC, if it is here, the trials whose networks the figure of coarsened graphs shows, and those not stored yet."""
+    from tapnet.experiments.backends.pool import DataReference
     from tapnet.paper.coarsening import coarsening_trials
-    from tapnet.training.executors import DataReference
 
     try:
         dataset = DataReference("PTC", None if data_dir is None else str(data_dir), download=False).load()

@@ -17,7 +17,7 @@ from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
-    from tapnet.training.saved import SavedModel
+    from tapnet.inference.saved import SavedModel
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -53,12 +53,12 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
     import numpy as np
     import torch
 
-    from tapnet.data.layout import printable
-    from tapnet.models.explain import explain
+    from tapnet.experiments.final import model_file
+    from tapnet.inference.explain import explain
+    from tapnet.inference.saved import SavedModel
+    from tapnet.io.layout import printable
     from tapnet.models.tapnet import TAPNet
-    from tapnet.pictures import draw_explanation, save
-    from tapnet.training.final import model_file
-    from tapnet.training.saved import SavedModel
+    from tapnet.viz.pictures import draw_explanation, save
 
     file = model_file(file)
     saved = SavedModel.load(file)
@@ -66,7 +66,7 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
         raise SettingError(f"{file} holds the model {saved.about['trial']['model']}, which keeps no nodes to show")
     with notes():
         found = _find_graph(saved, graph, dataset, data_dir)
-        read = saved.reading(found.data.subset([found.number]), [found.name])
+        read = saved.encode(found.data.subset([found.number]), [found.name])
     batch = read.batch([0])
     explanation = explain(saved.network, batch)
     if not np.isfinite(explanation.probabilities).all():
@@ -105,10 +105,10 @@ class _Found(NamedTuple):
 
 def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Path | None) -> _Found:
     """By its file, or by its number or its file's name in a data set."""
-    from tapnet.data.graph_files import FileGraph, class_of
-    from tapnet.data.layout import check_name, exists
-    from tapnet.data.load import load_dataset
-    from tapnet.data.sources import find
+    from tapnet.io.graph_files import FileGraph, class_of
+    from tapnet.io.layout import check_name, exists
+    from tapnet.io.load import load_dataset
+    from tapnet.io.locate import find
 
     check_name(graph)
     is_number = re.fullmatch("-?[0-9]{1,18}", graph) is not None
@@ -145,7 +145,7 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
 
 def _files(data: GraphDataset) -> list[str]:
     """Of a folder of graphs, in the order of their numbers; none for another data set."""
-    from tapnet.data.graph_files import graph_names
+    from tapnet.io.graph_files import graph_names
 
     try:
         return graph_names(data.source)
@@ -160,9 +160,9 @@ def _class_name(saved: SavedModel, value: Hashable | None, own: str | None = Non
 
 
 def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
-    from tapnet.pictures import draw_run, save
-    from tapnet.training.store import Store
-    from tapnet.training.summary import Summary, changed_settings
+    from tapnet.experiments.store import Store
+    from tapnet.experiments.summary import Summary, changed_settings
+    from tapnet.viz.pictures import draw_run, save
 
     run = _read_run(folder)
     wanted = set(run["trials"])
@@ -188,7 +188,7 @@ def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
-    from tapnet.data.layout import is_special
+    from tapnet.io.layout import is_special
 
     try:
         if is_special(folder / "run.json"):
@@ -212,12 +212,12 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
     """Counts of true and predicted classes over the test folds, by each fold's stored model; None without the data."""
     import numpy as np
 
-    from tapnet.data.layout import printable
-    from tapnet.data.load import load_dataset
     from tapnet.errors import TapnetError
+    from tapnet.experiments.store import Store
+    from tapnet.inference.saved import SavedModel
+    from tapnet.io.layout import printable
+    from tapnet.io.load import load_dataset
     from tapnet.training.protocol import split
-    from tapnet.training.saved import SavedModel
-    from tapnet.training.store import Store
 
     first, store = summary.results[0].trial, Store(folder)
     try:
@@ -237,6 +237,6 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
         test = split(data.y, result.trial.protocol, result.trial.folds, result.trial.fold).test
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fold may have categories that the others lack
-            read = saved.reading(data.subset(test))
+            read = saved.encode(data.subset(test))
         np.add.at(counts, (data.y[test].numpy(), saved.probabilities(read).argmax(dim=1).numpy()), 1)
     return counts, tuple(map(printable, data.class_names or data.classes))

@@ -31,9 +31,9 @@ from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
-    from tapnet.training.store import Store
-    from tapnet.training.summary import Summary
-    from tapnet.training.trial import Trial
+    from tapnet.experiments.store import Store
+    from tapnet.experiments.summary import Summary
+    from tapnet.experiments.trial import Trial
 
 
 def train(
@@ -173,27 +173,27 @@ def train(
         "dropout": dropout,
     }
     check_counts(jobs=jobs, checkpoint_every=checkpoint_every, threads=threads, devices=devices)
-    from tapnet.training.processes import available_cores, get_ready, torchrun_rank, torchrun_size
+    from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
 
     devices = devices or torchrun_size() or 1
     if devices > 1 and ray is not None:
         raise SettingError("--devices shares a fold, --ray hands out whole folds: one or the other")
     if devices > 1:
-        from tapnet.training.parallel import require_fabric
+        from tapnet.experiments.backends.fabric import require_fabric
 
         require_fabric()
     cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
     jobs = jobs or max(1, available_cores() // threads)
     if jobs > 1 and devices == 1 and cluster is None:
         get_ready()
-    from tapnet.data.graph_files import require_classes
-    from tapnet.data.load import check_features, load_dataset
+    from tapnet.experiments.backends.pool import DataReference, run_trials
+    from tapnet.experiments.store import Store
+    from tapnet.experiments.trial import TrainingSettings, Trial
+    from tapnet.io.graph_files import require_classes
+    from tapnet.io.load import check_features, load_dataset
     from tapnet.models.registry import find_model
     from tapnet.models.spec import check_types
     from tapnet.training import protocol as protocols
-    from tapnet.training.executors import DataReference, run_trials
-    from tapnet.training.store import Store
-    from tapnet.training.trial import TrainingSettings, Trial
 
     spec = find_model(model)
     wanted = check_features(features)
@@ -254,12 +254,12 @@ def _run(
     final: bool,
     as_json: bool,
 ) -> None:
+    from tapnet.cli.terminal import print_summary, training_progress
+    from tapnet.experiments.backends.pool import run_trials
+    from tapnet.experiments.final import FILE, is_of_another_run
+    from tapnet.experiments.store import Store
+    from tapnet.experiments.summary import Summary, changed_settings
     from tapnet.paper.numbers import printed
-    from tapnet.terminal import print_summary, training_progress
-    from tapnet.training.executors import run_trials
-    from tapnet.training.final import FILE, is_of_another_run
-    from tapnet.training.store import Store
-    from tapnet.training.summary import Summary, changed_settings
 
     first = trials[0]
     folder = out or Path("runs") / _run_name(first)
@@ -314,9 +314,9 @@ def _run(
 
 def _final(summary: Summary, data: GraphDataset, store: Store, checkpoint_every: int) -> dict[str, Any]:
     """The model that is trained on everything: its file, and what that says of its training."""
+    from tapnet.experiments.final import FinalTrial, train_final
+    from tapnet.inference.saved import SavedModel
     from tapnet.progress import counting
-    from tapnet.training.final import FinalTrial, train_final
-    from tapnet.training.saved import SavedModel
 
     epochs = FinalTrial.after(summary).training.epochs
     try:
@@ -345,7 +345,7 @@ def _named_settings(words: list[str]) -> dict[str, Any]:
 
 def _run_name(trial: Trial) -> str:
     """One folder for trials that differ only in their fold."""
-    from tapnet.training.trial import digest
+    from tapnet.experiments.trial import digest
 
     same = {key: value for key, value in trial.to_dict().items() if key != "fold"}
     pool = getattr(trial.settings, "pool", "tap")

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tapnet._loops.csr import cut_graphs
+from tapnet._loops.jit import array
+from tapnet._loops.ranges import concatenated_ranges, offsets
 from tapnet.data.batch import GraphBatch
-from tapnet.data.flat import concatenated_ranges, offsets
-from tapnet.data.kernels import array, cut_graphs
 from tapnet.errors import DataError, SettingError
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class GraphDataset:
 
     name: str
     node_ptr: Tensor  # [G+1] int64: the nodes of graph g are node_ptr[g] to node_ptr[g+1]
-    edge_ptr: Tensor  # [N+1] int64: the edges that leave node i are edge_ptr[i] to edge_ptr[i+1]
-    neighbor: Tensor  # [E]   int32: where each edge leads, as a node's number within its graph
+    rowptr: Tensor  # [N+1] int64: the edges that leave node i are rowptr[i] to rowptr[i+1]
+    col: Tensor  # [E]   int32: where each edge leads, as a node's number within its graph
     y: Tensor  # [G]   int64: class 0 … C-1
     classes: tuple[Hashable, ...]  # [C] the class's value in the original data
     x: Tensor  # [N]   int64 categories 0 … K-1, or [N, F] floats
@@ -85,12 +86,12 @@ class GraphDataset:
 
     @property
     def num_nodes(self) -> int:
-        return len(self.edge_ptr) - 1
+        return len(self.rowptr) - 1
 
     @property
     def num_edges(self) -> int:
         """Directed edges: twice the number of undirected ones."""
-        return len(self.neighbor)
+        return len(self.col)
 
     @property
     def num_classes(self) -> int:
@@ -107,7 +108,7 @@ class GraphDataset:
 
     @cached_property
     def degree(self) -> Tensor:  # [N]
-        return self.edge_ptr.diff()
+        return self.rowptr.diff()
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -126,7 +127,7 @@ class GraphDataset:
     def checksum(self) -> str:
         """A digest of everything a model can see: equal for equal data, wherever and however it was stored."""
         digest = hashlib.blake2b(digest_size=16)
-        for tensor in (self.node_ptr, self.edge_ptr, self.neighbor, self.y, self.x):
+        for tensor in (self.node_ptr, self.rowptr, self.col, self.y, self.x):
             digest.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
             digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -136,14 +137,14 @@ class GraphDataset:
     def batch(self, indices: Indices) -> GraphBatch:
         """The disjoint union of the graphs with these numbers, in this order, cut out of the flat arrays."""
         graphs = self._graph_numbers(indices)
-        arrays = (array(t) for t in (graphs, self.node_ptr, self.edge_ptr, self.neighbor))
-        ptr, nodes, edge_ptr, neighbor = map(torch.from_numpy, cut_graphs(*arrays))
+        arrays = (array(t) for t in (graphs, self.node_ptr, self.rowptr, self.col))
+        ptr, nodes, rowptr, col = map(torch.from_numpy, cut_graphs(*arrays))
         return GraphBatch(
             self.x.index_select(0, nodes),
             self.y.index_select(0, graphs),
             ptr,
-            edge_ptr,
-            neighbor,
+            rowptr,
+            col,
             prepared={name: values.cut(graphs) for name, values in self.prepared.items()},
         )
 
@@ -152,7 +153,7 @@ class GraphDataset:
         graphs = self._graph_numbers(indices)
         sizes = self.nodes_per_graph[graphs]
         nodes = concatenated_ranges(self.node_ptr[graphs], sizes)
-        edges = concatenated_ranges(self.edge_ptr[nodes], self.degree[nodes])
+        edges = concatenated_ranges(self.rowptr[nodes], self.degree[nodes])
 
         def pick(values: Tensor | None, rows: Tensor) -> Tensor | None:
             return None if values is None else values[rows]
@@ -161,8 +162,8 @@ class GraphDataset:
             self,
             prepared={},
             node_ptr=offsets(sizes),
-            edge_ptr=offsets(self.degree[nodes]),
-            neighbor=self.neighbor[edges],
+            rowptr=offsets(self.degree[nodes]),
+            col=self.col[edges],
             y=self.y[graphs],
             x=self.x[nodes],
             node_labels=pick(self.node_labels, nodes),
@@ -218,12 +219,12 @@ class GraphDataset:
             return self.subset(index)  # type: ignore[arg-type]
         graph = int(self._graph_numbers(np.asarray([index])))
         nodes = slice(int(self.node_ptr[graph]), int(self.node_ptr[graph + 1]))
-        edges = slice(int(self.edge_ptr[nodes.start]), int(self.edge_ptr[nodes.stop]))
+        edges = slice(int(self.rowptr[nodes.start]), int(self.rowptr[nodes.stop]))
         size = nodes.stop - nodes.start
         row = torch.repeat_interleave(torch.arange(size), self.degree[nodes])
         data = Data(
             x=self.x[nodes],
-            edge_index=torch.stack([row, self.neighbor[edges].long()]),
+            edge_index=torch.stack([row, self.col[edges].long()]),
             y=self.y[graph : graph + 1],
             num_nodes=size,
         )
@@ -254,7 +255,7 @@ class GraphDataset:
         one data set that are read by several calls need ``classes=range(C)`` and ``categories=range(K)``. With
         ``features="degrees"`` ``x`` is not looked at. A directed ``edge_index`` is made symmetric.
         """
-        from tapnet.data.assemble import assemble
+        from tapnet.data.convert import assemble
 
         for i, g in enumerate(graphs):
             if g.edge_index is None or g.num_nodes is None:
@@ -336,7 +337,7 @@ class GraphDataset:
         An attribute counts if every node (or edge) of every graph has it. Nodes are numbered in the order of
         the graph; direction, parallel edges and self-loops are dropped.
         """
-        from tapnet.data.assemble import assemble
+        from tapnet.data.convert import assemble
 
         sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
         ends: list[tuple[int, int]] = []

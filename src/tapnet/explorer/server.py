@@ -23,9 +23,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tapnet.data.layout import printable
 from tapnet.errors import SettingError, TapnetError
 from tapnet.explorer.views import Choice, Explorer, GraphNotFoundError
+from tapnet.io.layout import printable
 
 LARGEST_UPLOAD = 4 << 20  # bytes
 WORKERS, WAITING = 2, 32  # threads that compute, and requests that may wait for them
@@ -61,7 +61,7 @@ HEADERS = {
 def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
     """The page and what it asks for. ``hosts``: the names it may be called by; None: any."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    work = _Work()
+    work = WorkerPool()
     for path, (name, kind) in PAGE.items():
         app.get(path)(_file(files("tapnet.explorer").joinpath("page", name).read_bytes(), kind))
 
@@ -101,7 +101,7 @@ def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
     async def failed(_: Request, error: Exception) -> Response:
         return _json({"error": "something went wrong here; the terminal says more"}, 500)
 
-    return Guard(app, hosts)
+    return SecurityMiddleware(app, hosts)
 
 
 Number = Annotated[float | None, Query()]
@@ -142,7 +142,7 @@ async def _body(request: Request) -> bytes:
     return content
 
 
-class _Work:
+class WorkerPool:
     """Whatever computes, away from the loop that talks to the clients: in few threads, with a bounded queue."""
 
     def __init__(self) -> None:
@@ -187,7 +187,7 @@ def _file(content: bytes, kind: str) -> Callable[[], Any]:
     return answer
 
 
-class Guard:
+class SecurityMiddleware:
     """What every request passes: is it meant for this server, and does every answer keep the browser strict."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] | None) -> None:
@@ -225,7 +225,7 @@ class Guard:
 # ---- the server ----
 
 
-class Impatient(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """Ends a connection that is too slow at whatever it is: at asking, at sending a file or at reading the answer."""
 
     _deadline: asyncio.TimerHandle | None = None
@@ -280,7 +280,7 @@ def make_server(explorer: Explorer, listener: socket.socket) -> uvicorn.Server:
     names = ("localhost", "127.0.0.1", "::1", host) if ipaddress.ip_address(host).is_loopback else None
     config = uvicorn.Config(
         make_app(explorer, names),
-        http=Impatient,
+        http=TimeoutProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.graph_files import FileGraph, parse_graph
-from tapnet.data.layout import is_graph_file
 from tapnet.errors import DataError, SettingError, TapnetError
-from tapnet.models.explain import Layer, explain
+from tapnet.inference.explain import Layer, explain
+from tapnet.inference.saved import SavedModel
+from tapnet.io.graph_files import FileGraph, parse_graph
+from tapnet.io.layout import is_graph_file
 from tapnet.models.tapnet import TAPNet
-from tapnet.nn.pools import SelectingPool
-from tapnet.nn.select import check_ratio
+from tapnet.nn.pool.select import check_ratio
+from tapnet.nn.pool.selecting import SelectingPool
 from tapnet.nn.tap import TAPooling
-from tapnet.places import node_places
 from tapnet.training.protocol import split
-from tapnet.training.saved import SavedModel
+from tapnet.viz.graph_layout import graph_layout
 
 MOST_NODES, MOST_EDGES = 10_000, 100_000  # of a graph that is drawn
 PREDICTED_AT_ONCE = 256
@@ -58,7 +58,7 @@ class Explorer:
             raise SettingError(f"the model is {saved.about['trial']['model']}, which keeps no nodes to show")
         self.saved, self.network, self.missing = saved, saved.network, missing
         self.data = data if data is None or data.features == saved.features else data.with_features(saved.features)
-        self.read = None if self.data is None else saved.reading(self.data)
+        self.read = None if self.data is None else saved.encode(self.data)
         self.parts = None if self.data is None else self._parts(self.data)
         self.places = lru_cache(REMEMBERED)(self._places)
         self.predictions = lru_cache(None)(self._predictions)
@@ -69,7 +69,7 @@ class Explorer:
         edge_index = torch.tensor([[0, 1], [1, 0]])
         x = torch.zeros(2, self.network.in_channels) if self.saved.categories is None else torch.tensor([0, 0])
         explain(self.network, GraphBatch.from_edge_index(x, edge_index))
-        node_places(edge_index[:, :1].numpy(), 2)
+        graph_layout(edge_index[:, :1].numpy(), 2)
 
     # ---- the model and its data set ----
 
@@ -110,7 +110,7 @@ class Explorer:
     def graphs(self) -> View:
         """Every graph of the data set in columns: class, nodes, edges, and whether the model was trained on it."""
         data = self._data
-        edges = data.edge_ptr[data.node_ptr].diff() // 2
+        edges = data.rowptr[data.node_ptr].diff() // 2
         return {
             "name": data.name,
             "classes": self._data_classes,
@@ -189,12 +189,12 @@ class Explorer:
         with ONE_READS, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             data, names = self._read_file(name, content)
-            read = self.saved.reading(data)
+            read = self.saved.encode(data)
         view = self._view(data, read, choice, names)
         view |= {"title": name, "number": None, "class": None, "part": None}
         view["notes"] = [str(w.message)[: 5 * LONGEST_NAME] for w in caught if w.category is UserWarning]
         if with_places:
-            view["places"] = _pairs(node_places(_edges(data), data.num_nodes))
+            view["places"] = _pairs(graph_layout(_edges(data), data.num_nodes))
         return view
 
     def _read_file(self, name: str, content: bytes) -> tuple[GraphDataset, list[str]]:
@@ -230,7 +230,7 @@ class Explorer:
 
     def _places(self, number: int) -> list[list[float]]:
         data = self._data.subset([number])
-        return _pairs(node_places(_edges(data), data.num_nodes))
+        return _pairs(graph_layout(_edges(data), data.num_nodes))
 
     def _categories(self, data: GraphDataset) -> tuple[list[int], list[str]]:
         """Each node's category, and the names of those that occur, in their order."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
-from tapnet.nn.eager import eager
+from tapnet.ops.compiler import compiler_disabled
 
 
 class Outputs(NamedTuple):
@@ -55,7 +55,7 @@ class GraphClassifier(nn.Module, ABC):
         logits: Tensor = self._logits(x, edge_index, batch)
         return logits
 
-    @eager
+    @compiler_disabled
     def _logits(self, x: Tensor | GraphBatch, edge_index: Tensor | None, batch: Tensor | None) -> Tensor:
         if isinstance(x, GraphBatch):
             return self.outputs(x).logits
@@ -69,7 +69,7 @@ class GraphClassifier(nn.Module, ABC):
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""
         return []
 
-    def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+    def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.
 
         Gradients are summed over the groups, so the step is the same, but for what is taken over a group: batch norms,
@@ -85,7 +85,7 @@ class GraphClassifier(nn.Module, ABC):
 ELEMENTS_AT_ONCE = 1 << 26  # 256 MB of floats in the largest tensor of a group
 
 
-def parts_within(graphs: Tensor, sizes: Tensor, elements: Callable[[int], int]) -> list[Tensor]:
+def micro_batches_within(graphs: Tensor, sizes: Tensor, elements: Callable[[int], int]) -> list[Tensor]:
     """The graphs in groups of alike sizes, for models that pad: no group of more elements than fit comfortably.
 
     ``elements`` says how many a graph takes that is padded to n nodes. A group has at least one graph.

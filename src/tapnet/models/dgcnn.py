@@ -12,7 +12,7 @@ from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.dropout import check_dropout, dropout
+from tapnet.ops.dropout import check_dropout, dropout
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
-from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
+from tapnet.models.base import DataShape, GraphClassifier, Outputs, micro_batches_within
 from tapnet.models.spec import ModelSpec
-from tapnet.nn.diff import diff_pool
+from tapnet.nn.linear import Affine
 from tapnet.nn.norm import BatchNorm
-from tapnet.nn.onehot import Affine
+from tapnet.nn.pool.diff import diff_pool
+from tapnet.ops.csr import propagate
+from tapnet.ops.readout import readout
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class DiffPoolNet(GraphClassifier):
         x, readouts, losses = batch.x, [], []
         for i, embed in enumerate(self.embeds):
             h = embed(x, graphs)
-            readouts.append(graphs.readout(h)[:, : h.size(1)])
+            readouts.append(readout(h, graphs)[:, : h.size(1)])
             if i < len(self.assigns):
                 s = self.to_clusters[i](self.assigns[i](x, graphs))
                 x, graphs, link, entropy = diff_pool(s, h, graphs)
@@ -66,8 +68,8 @@ class DiffPoolNet(GraphClassifier):
         logits = self.out(torch.relu(self.hidden(torch.cat(readouts, dim=1))))
         return Outputs(logits, torch.stack(losses).sum() if self.training else None)
 
-    def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
-        return parts_within(graphs, sizes, lambda n: max(n, self.clusters[0]) * self.clusters[0])
+    def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+        return micro_batches_within(graphs, sizes, lambda n: max(n, self.clusters[0]) * self.clusters[0])
 
 
 class GraphSAGE(nn.Module):
@@ -86,7 +88,7 @@ class GraphSAGE(nn.Module):
         for own, others, norm in zip(self.own, self.others, self.norms, strict=True):
             assert isinstance(own, Affine)
             assert isinstance(others, Affine)
-            h = own(x) + batch.propagate(others(x), "mean")
+            h = own(x) + propagate(others(x), batch, "mean")
             x = norm(torch.relu(nn.functional.normalize(h, dim=1)))
             levels.append(x)
         return torch.cat(levels, dim=1)

@@ -14,9 +14,10 @@ from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.dropout import check_dropout
-from tapnet.nn.select import check_ratio
-from tapnet.nn.spectral import EigenPool, prepare_chain
+from tapnet.nn.pool.chain import EigenPool, prepare_chain
+from tapnet.nn.pool.select import check_ratio
+from tapnet.ops.dropout import check_dropout
+from tapnet.ops.readout import readout
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class EigenGCN(GraphClassifier):
 
 def highest(h: Tensor, graphs: GraphBatch | DenseBatch) -> Tensor:
     """[N, d] → [B, d]"""
-    return graphs.readout(h)[:, : h.size(1)]
+    return readout(h, graphs)[:, : h.size(1)]
 
 
 class Block(nn.Module):

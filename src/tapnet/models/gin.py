@@ -12,9 +12,11 @@ from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.spec import ModelSpec
-from tapnet.nn.dropout import check_dropout, dropout
+from tapnet.nn.linear import Affine
 from tapnet.nn.norm import BatchNorm
-from tapnet.nn.onehot import Affine
+from tapnet.ops.csr import propagate
+from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.readout import readout
 
 Readout = Literal["sum", "mean"]
 SOCIAL_SETS = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
@@ -65,7 +67,7 @@ class GIN(GraphClassifier):
     def _scored(self, score: nn.Module, h: Tensor, batch: GraphBatch) -> Tensor:
         """The readout's linear scores: the readout of each node's scores without the bias, which is the same."""
         assert isinstance(score, Affine)
-        rows = batch.readout(score.product(h))
+        rows = readout(score.product(h), batch)
         c = rows.size(1) // 3
         rows = rows[:, 2 * c :] if self.settings.readout == "sum" else rows[:, c : 2 * c]
         return dropout(score.shifted(rows), self.settings.dropout, self.training)
@@ -82,7 +84,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor, batch: GraphBatch) -> Tensor:
         """[N] categories or [N, in] floats → [N, channels]"""
-        h = self.first.shifted(batch.propagate(self.first.product(x), "sum"))
+        h = self.first.shifted(propagate(self.first.product(x), batch, "sum"))
         h = torch.relu(self.norm(h))
         out: Tensor = self.second(h)
         return out

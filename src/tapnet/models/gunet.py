@@ -14,10 +14,11 @@ from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.spec import ModelSpec
 from tapnet.models.tapnet import Activation, Classifier, activation_on
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.dropout import check_dropout
-from tapnet.nn.pools import TopKPool
-from tapnet.nn.select import check_ratio
+from tapnet.nn.pool.select import check_ratio
+from tapnet.nn.pool.selecting import TopKPool
 from tapnet.nn.tap import unpool
+from tapnet.ops.dropout import check_dropout
+from tapnet.ops.readout import readout
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ class GUNet(GraphClassifier):
         for conv, (skipped, batch, perm) in zip(self.up, reversed(passed), strict=True):
             assert perm is not None
             h = conv(unpool(h, perm, batch.num_nodes), batch) + skipped
-            readouts.append(batch.readout(h))
-        readouts.append(batch.readout(h + origin))
+            readouts.append(readout(h, batch))
+        readouts.append(readout(h + origin, batch))
         return Outputs(self.classifier(torch.cat(readouts, dim=1)))
 
 

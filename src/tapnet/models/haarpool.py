@@ -15,9 +15,10 @@ from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.dropout import check_dropout, dropout
-from tapnet.nn.select import check_ratio
-from tapnet.nn.spectral import HaarPool, prepare_chain
+from tapnet.nn.pool.chain import HaarPool, prepare_chain
+from tapnet.nn.pool.select import check_ratio
+from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.readout import readout
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class HaarPoolNet(GraphClassifier):
                 pool = self.pools[i // self.settings.layers]
                 assert isinstance(pool, HaarPool)
                 h, graphs, *_ = pool.coarsen(h, graphs)
-        g = graphs.readout(h)[:, : h.size(1)]  # the one node's row; zeros for a graph without nodes
+        g = readout(h, graphs)[:, : h.size(1)]  # the one node's row; zeros for a graph without nodes
         g = dropout(torch.relu(self.first(g)), self.settings.dropout, self.training)
         return Outputs(self.out(torch.relu(self.second(g))))
 

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tapnet._loops.jit import Array, array
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.fields import as_categories, fields_of_graph
-from tapnet.data.kernels import Array, array
-from tapnet.data.prepare import computed_once
 from tapnet.errors import SettingError
+from tapnet.io.computed_cache import computed_once
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.preprocess.receptive_fields import as_categories, fields_of_graph
 from tapnet.models.spec import ModelSpec
-from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.init import glorot_
+from tapnet.ops.dropout import check_dropout, dropout
 
 SECOND_FIELD = 10  # nodes of the sequence that the second convolution sees at once
 RANKING = "degree, category, refined"  # in the name of what is cached; to be changed with data/fields.py
@@ -109,7 +109,7 @@ class Fields:
 def prepare(dataset: GraphDataset, settings: PSCNSettings) -> GraphDataset:
     """The data set with its receptive fields, computed once."""
     width, field = settings.width_on(DataShape.of(dataset)), settings.field
-    arrays = [*map(array, (dataset.node_ptr, dataset.edge_ptr, dataset.neighbor)), as_categories(dataset.x)]
+    arrays = [*map(array, (dataset.node_ptr, dataset.rowptr, dataset.col)), as_categories(dataset.x)]
 
     def compute(graph: int) -> dict[str, Array]:
         return {"fields": fields_of_graph(graph, width, field, *arrays)}
@@ -129,7 +129,7 @@ def prepare(dataset: GraphDataset, settings: PSCNSettings) -> GraphDataset:
 def fields_of_batch(batch: GraphBatch, width: int, field: int) -> Tensor:
     """[B, w, k]: the same of graphs for which nothing was prepared."""
     first = batch.ptr.index_select(0, batch.graph.index_select(0, batch.edge_index[0]))
-    structure = (batch.ptr, batch.edge_ptr, batch.neighbor - first)
+    structure = (batch.ptr, batch.rowptr, batch.col - first)
     arrays = [*(array(t.cpu()) for t in structure), as_categories(batch.x)]
     graphs = [fields_of_graph(g, width, field, *arrays) for g in range(batch.num_graphs)]
     return torch.from_numpy(np.stack(graphs)).to(batch.ptr.device)

@@ -13,9 +13,10 @@ from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.dropout import check_dropout, dropout
-from tapnet.nn.pools import SAGPool
-from tapnet.nn.select import check_ratio
+from tapnet.nn.pool.select import check_ratio
+from tapnet.nn.pool.selecting import SAGPool
+from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.readout import readout
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class SAGPoolNet(GraphClassifier):
         for conv, pool in zip(self.convs, self.pools, strict=True):
             assert isinstance(pool, SAGPool)
             h, graphs, *_ = pool.coarsen(conv(h, graphs), graphs)
-            readouts.append(graphs.readout(h)[:, : 2 * h.size(1)])
+            readouts.append(readout(h, graphs)[:, : 2 * h.size(1)])
         g = torch.stack(readouts).sum(0)
         g = dropout(torch.relu(self.first(g)), self.settings.dropout, self.training)
         return Outputs(self.out(torch.relu(self.second(g))))

@@ -11,21 +11,23 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from tapnet.data.batch import GraphBatch, Norm
+from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
-from tapnet.models.base import DataShape, GraphClassifier, Outputs, parts_within
+from tapnet.models.base import DataShape, GraphClassifier, Outputs, micro_batches_within
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.diff import DiffPool
-from tapnet.nn.dropout import check_dropout, dropout
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading
-from tapnet.nn.pools import SAGPool, SelectingPool, SortPool, TopKPool
-from tapnet.nn.select import Pooled, check_ratio
+from tapnet.nn.pool.chain import ChainPool, EigenPool, HaarPool, prepare_chain
+from tapnet.nn.pool.diff import DiffPool
+from tapnet.nn.pool.select import Pooled, check_ratio
+from tapnet.nn.pool.selecting import SAGPool, SelectingPool, SortPool, TopKPool
 from tapnet.nn.similarity import SIMILARITIES, Similarity
-from tapnet.nn.spectral import ChainPool, EigenPool, HaarPool, prepare_chain
 from tapnet.nn.tap import GATES, Gate, TAPooling
+from tapnet.ops.csr import Norm
+from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.readout import readout
 
 Pool = Literal["tap", "topk", "sort", "diff", "sag", "eigen", "haar", "none"]
 Activation = Literal["relu", "elu"]
@@ -160,17 +162,17 @@ class TAPNet(GraphClassifier):
     @staticmethod
     def readouts(levels: Iterable[Pooled]) -> Tensor:
         """[B, width]: max, mean and sum of every level, which is what the classifier gets of a graph."""
-        return torch.cat([level.batch.readout(level.x) for level in levels], dim=1)
+        return torch.cat([readout(level.x, level.batch) for level in levels], dim=1)
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         poolings = list(self.levels(batch))[1:] if len(self.pools) else []
         return [level.batch for level in poolings if isinstance(level.batch, GraphBatch) and level.perm is not None]
 
-    def parts(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+    def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         if self.settings.pool != "diff":
             return (graphs,)
         clusters = max((pool.clusters for pool in self.pools if isinstance(pool, DiffPool)), default=1)
-        return parts_within(graphs, sizes, lambda n: n * clusters)
+        return micro_batches_within(graphs, sizes, lambda n: n * clusters)
 
 
 def make_pools(s: TAPNetSettings, mean_nodes: float | None = None) -> nn.ModuleList:

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tapnet._loops.jit import Array
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.kernels import Array
-from tapnet.data.prepare import computed_once
 from tapnet.errors import SettingError
+from tapnet.io.computed_cache import computed_once
 from tapnet.models.spec import ModelSpec
 
 Graph = tuple[dict[int, dict[int, float]], dict[int, int]]  # as GraKeL takes it: neighbours and labels of nodes
@@ -110,8 +110,8 @@ def kernel(counts: list[Any], height: int) -> Array:
 
 def _as_grakel_takes_them(dataset: GraphDataset) -> list[Graph]:
     """Every node is among the keys: an isolated one with no neighbours."""
-    labels, neighbors = dataset.x.tolist(), dataset.neighbor.tolist()
-    first_node, first_edge = dataset.node_ptr.tolist(), dataset.edge_ptr.tolist()
+    labels, neighbors = dataset.x.tolist(), dataset.col.tolist()
+    first_node, first_edge = dataset.node_ptr.tolist(), dataset.rowptr.tolist()
     graphs = []
     for first, last in pairwise(first_node):
         nodes = range(last - first)

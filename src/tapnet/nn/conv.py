@@ -9,13 +9,14 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet.data.batch import GraphBatch, Norm, scaled_product
+from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
-from tapnet.data.step import step
 from tapnet.errors import SettingError
-from tapnet.nn.dropout import Mask, check_dropout, dropout
 from tapnet.nn.init import glorot_
-from tapnet.nn.precision import full_precision, widened
+from tapnet.ops.autograd import apply_function
+from tapnet.ops.csr import Norm, propagate, scaled_product, scaled_product_forward, scales
+from tapnet.ops.dropout import Mask, check_dropout, dropout
+from tapnet.ops.precision import full_precision, widened
 
 
 class GraphConv(nn.Module):
@@ -57,11 +58,11 @@ class GraphConv(nn.Module):
 
     def _convolved(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
         if isinstance(batch, DenseBatch):
-            rows = batch.propagate(dropout(x, self.dropout, self.training) @ self.weight, self.norm)
+            rows = propagate(dropout(x, self.dropout, self.training) @ self.weight, batch, self.norm)
             return nn.functional.leaky_relu(rows + self.bias, self.negative_slope)
         if x.is_floating_point() and self.in_channels <= self.out_channels:  # the narrower side is propagated
-            before, after = batch.scales(self.norm, x.dtype)
-            result: Tensor = step(
+            before, after = scales(batch, self.norm, x.dtype)
+            result: Tensor = apply_function(
                 _PropagateThenMultiply,
                 x,
                 self.weight,
@@ -74,17 +75,17 @@ class GraphConv(nn.Module):
             )
             return result
         if x.is_floating_point():
-            rows = batch.propagate(dropout(x, self.dropout, self.training) @ self.weight, self.norm)
+            rows = propagate(dropout(x, self.dropout, self.training) @ self.weight, batch, self.norm)
         else:
             rows = self._looked_up(x, batch)
         return nn.functional.leaky_relu_(rows + self.bias, self.negative_slope)
 
     def _looked_up(self, categories: Tensor, batch: GraphBatch) -> Tensor:
         rows = nn.functional.embedding(categories, self.weight)
-        before, after = batch.scales(self.norm, rows.dtype)
+        before, after = scales(batch, self.norm, rows.dtype)
         if mask := self._mask():  # a whole row is kept or dropped: one more factor of it
             before = mask.on(rows.new_ones(len(rows), 1) if before is None else before)
-        return batch.scaled_product(rows, before, after)
+        return scaled_product(rows, before, after, batch)
 
     def _mask(self) -> Mask | None:
         return Mask.draw(self.dropout) if self.training and self.dropout > 0 else None
@@ -108,7 +109,7 @@ class _PropagateThenMultiply(Function):
         batch: GraphBatch,
         slope: float,
     ) -> Tensor:
-        aggregated = scaled_product(x if mask is None else mask.on(x), before, after, batch)
+        aggregated = scaled_product_forward(x if mask is None else mask.on(x), before, after, batch)
         out = nn.functional.leaky_relu_(torch.addmm(bias, aggregated, weight), slope)
         ctx.save_for_backward(aggregated, weight, out)
         ctx.structure, ctx.mask, ctx.slope = (before, after, batch), mask, slope
@@ -121,7 +122,7 @@ class _PropagateThenMultiply(Function):
         (before, after, batch), mask = ctx.structure, ctx.mask
         with full_precision(grad):  # going back inside autocast would change the type, and a mask draws by type
             grad = torch.ops.aten.leaky_relu_backward(grad, out, ctx.slope, True)
-            grad_x = scaled_product(grad @ weight.t(), after, before, batch, transpose=True)
+            grad_x = scaled_product_forward(grad @ weight.t(), after, before, batch, transpose=True)
             if mask is not None:
                 grad_x = mask.on(grad_x)
             return grad_x, aggregated.t() @ grad, grad.sum(0), None, None, None, None, None

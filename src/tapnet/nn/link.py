@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from tapnet._loops.ranges import concatenated_ranges
 from tapnet.data.batch import GraphBatch
-from tapnet.data.flat import concatenated_ranges
 from tapnet.errors import SettingError
-from tapnet.nn.eager import eager
-from tapnet.nn.precision import full_precision, widened
 from tapnet.nn.similarity import Similarity, check_similarity, pairwise
+from tapnet.ops.compiler import compiler_disabled
+from tapnet.ops.precision import full_precision, widened
 
 LinkReading = Literal["sigmoid", "softmax"]
 
@@ -22,7 +22,7 @@ PAIRS_AT_ONCE = 1 << 21  # bounds the part of the n×n matrices that exists at a
 CHEAP_PAIRS = 1 << 15  # so many are computed sooner than their graphs are sorted into blocks of like sizes
 
 
-@eager
+@compiler_disabled
 def link_prediction_loss(
     x: Tensor,
     edge_index: Tensor,
@@ -135,11 +135,11 @@ def _block_loss(
     # The links among them: A restricted to the block.
     row_numbers = row[real_row]
     degree = batch.degree[row_numbers]
-    edges = concatenated_ranges(batch.edge_ptr[row_numbers], degree)
+    edges = concatenated_ranges(batch.rowptr[row_numbers], degree)
     slot = torch.arange(count * rows, device=device).view(count, rows)[real_row]
     shift = first_node.unsqueeze(1).expand(count, rows)[real_row]
     link = torch.zeros(count * rows, width, dtype=r.dtype, device=device)
-    column = batch.neighbor[edges] - torch.repeat_interleave(shift, degree)
+    column = batch.col[edges] - torch.repeat_interleave(shift, degree)
     link[torch.repeat_interleave(slot, degree), column] = 1
     link = link.view(count, rows, width)
 

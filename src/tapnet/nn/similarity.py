@@ -48,7 +48,7 @@ def is_linear(similarity: Similarity) -> bool:
 def mean_over_edges(similarity: Similarity, weight: Tensor | None, h: Tensor, batch: GraphBatch) -> Tensor:
     """[N]: Σⱼ (D̂⁻¹Â)ᵢⱼ r(hᵢ, hⱼ) for an r that is not linear: edge by edge, a bounded number at a time."""
     total = _paired(similarity, weight, h, h)  # each node with itself: Âᵢᵢ = 1
-    for start in range(0, len(batch.neighbor), EDGES_AT_ONCE):
+    for start in range(0, len(batch.col), EDGES_AT_ONCE):
         row, col = batch.edge_index[:, start : start + EDGES_AT_ONCE]
         # recomputed going back, so that only one chunk's rows are ever held
         r = checkpoint(lambda i, j: _paired(similarity, weight, h[i], h[j]), row, col, use_reentrant=False)

@@ -10,20 +10,24 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet.data.batch import GraphBatch, check_edges, sorting
-from tapnet.data.kernels import array, compiled, gate_back, keep_edges
-from tapnet.data.step import step
+from tapnet._loops.csr import check_edges, induced_edges
+from tapnet._loops.jit import array, is_compiled
+from tapnet._loops.rows import gate_backward
+from tapnet.data.batch import GraphBatch, sorting
 from tapnet.errors import SettingError
-from tapnet.nn.dropout import Mask, check_dropout
-from tapnet.nn.eager import eager
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading, link_loss
-from tapnet.nn.precision import full_precision, widened
-from tapnet.nn.select import Pooled, best_nodes, check_ratio
+from tapnet.nn.pool.select import Pooled, best_nodes, check_ratio
 from tapnet.nn.similarity import Similarity, check_similarity, weight_shape
 from tapnet.nn.votes import Votes, votes_of
+from tapnet.ops.autograd import apply_function
+from tapnet.ops.compiler import compiler_disabled
+from tapnet.ops.csr import induced_subgraph
+from tapnet.ops.dropout import Mask, check_dropout
+from tapnet.ops.precision import full_precision, widened
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
+_induced_edges = compiler_disabled(induced_edges)
 GATES: tuple[Gate, ...] = ("straight-through", "none", "sigmoid", "tanh")
 
 
@@ -101,10 +105,10 @@ class TAPooling(nn.Module):
         if batch is None:
             batch = edge_index.new_zeros(x.size(0))
         perm, score = self._select(x, edge_index, batch)
-        edge_index, edge_attr = induced_edges(perm, edge_index, edge_attr, x.size(0))
+        edge_index, edge_attr = _induced_edges(perm, edge_index, edge_attr, x.size(0))
         return self._kept_rows(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
 
-    @eager
+    @compiler_disabled
     def votes(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Votes:
         """Each part of every node's score, for a picture or an explanation."""
         x = x.view(-1, 1) if x.dim() == 1 else x
@@ -116,7 +120,7 @@ class TAPooling(nn.Module):
         votes = self.votes(x[order], place[edge_index], batch[order])
         return Votes(*(part[place] for part in votes))
 
-    @eager
+    @compiler_disabled
     def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
         """The kept nodes, and the scores of all."""
         order = sorting(batch)
@@ -136,7 +140,7 @@ class TAPooling(nn.Module):
         score = self.votes_of(x, batch, mask).score
         perm, ptr = best_nodes(score, self.ratio, batch)
         kept_score = score.detach().index_select(0, perm)
-        return Pooled(self._kept_rows(x, perm, score), batch.induced(perm, ptr), perm, kept_score)
+        return Pooled(self._kept_rows(x, perm, score), induced_subgraph(batch, perm, ptr), perm, kept_score)
 
     def mask(self) -> Mask | None:
         """The dropout through which the votes (and the auxiliary objective) see the features."""
@@ -159,7 +163,7 @@ class TAPooling(nn.Module):
     def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
         """H′: the kept rows, gated by their scores out of the scores [N] of all."""
         if self.gate == "straight-through":
-            rows: Tensor = step(_StraightThrough, x, perm, score)
+            rows: Tensor = apply_function(_StraightThrough, x, perm, score)
             return rows
         rows = x.index_select(0, perm)
         if self.gate == "none":
@@ -201,31 +205,13 @@ class _StraightThrough(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rows, perm, score = ctx.saved_tensors
         least = torch.finfo(score.dtype).tiny ** 0.5  # the quotient by a smaller score would overflow
-        if compiled(grad) and compiled(score):
-            of_x, of_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
-            gate_back(array(perm), array(grad), array(rows), array(score), least, of_x, of_score)
-            return torch.from_numpy(of_x), None, torch.from_numpy(of_score)
+        if is_compiled(grad) and is_compiled(score):
+            out_x, out_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
+            gate_backward(array(perm), array(grad), array(rows), array(score), least, out_x, out_score)
+            return torch.from_numpy(out_x), None, torch.from_numpy(out_score)
         grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
         grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
         return grad_x, None, grad_score.div_(score.masked_fill(score.abs() < least, 1))
-
-
-@eager
-def induced_edges(
-    perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
-) -> tuple[Tensor, Tensor | None]:
-    """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
-    if edge_attr is not None and len(edge_attr) != edge_index.size(1):
-        raise ValueError(f"edge_index has {edge_index.size(1)} columns, and edge_attr {len(edge_attr)} rows")
-    if edge_index.device.type == "cpu":
-        ends, kept = map(torch.from_numpy, keep_edges(array(perm), array(edge_index), num_nodes))
-        return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
-    number = edge_index.new_full((num_nodes,), -1)
-    number[perm] = torch.arange(len(perm), device=perm.device)
-    rows, columns = number.index_select(0, edge_index[0]), number.index_select(0, edge_index[1])
-    kept = ((rows >= 0) & (columns >= 0)).nonzero()[:, 0]
-    ends = torch.stack([rows.index_select(0, kept), columns.index_select(0, kept)])
-    return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
 
 
 def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:

@@ -10,14 +10,15 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet.data import kernels
-from tapnet.data.batch import GraphBatch, scaled_product
-from tapnet.data.kernels import array, compiled
-from tapnet.data.segments import segment_softmax
-from tapnet.data.step import step
-from tapnet.nn.dropout import Mask
-from tapnet.nn.precision import full_precision
+from tapnet._loops import rows as loops
+from tapnet._loops.jit import array, is_compiled
+from tapnet.data.batch import GraphBatch
 from tapnet.nn.similarity import Similarity, is_linear, mean_over_edges
+from tapnet.ops.autograd import apply_function
+from tapnet.ops.csr import propagate, scaled_product_forward
+from tapnet.ops.dropout import Mask
+from tapnet.ops.precision import full_precision
+from tapnet.ops.segments import segment_softmax
 
 
 class Votes(NamedTuple):
@@ -49,12 +50,12 @@ def votes_of(
     batch.check_rows(h)
     if projection is not None and h.size(1) != len(projection):  # the compiled loop does not look
         raise ValueError(f"nodes have {h.size(1)} features, and the layer is for {len(projection)}")
-    if compiled(h) and is_linear(similarity) and (local_voting or projection is not None):
-        return Votes(*step(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch))
+    if is_compiled(h) and is_linear(similarity) and (local_voting or projection is not None):
+        return Votes(*apply_function(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch))
     h = h if mask is None else mask.applied(h)
     y_local = y_global = torch.zeros_like(h[:, 0])
     linear = local_voting and is_linear(similarity)
-    mean = batch.propagate(h, "mean") if linear or projection is not None else h
+    mean = propagate(h, batch, "mean") if linear or projection is not None else h
     if linear:
         left = h if weight is None else h @ weight
         y_local = segment_softmax((left * mean).sum(dim=1) / batch.size, batch.ptr)
@@ -67,7 +68,7 @@ def votes_of(
 
 
 class _LinearVotes(Function):
-    """The same as one step with its gradient written out, for a CPU (``data.kernels`` says why)."""
+    """The same as one step with its gradient written out, for a CPU (``tapnet._loops`` says why)."""
 
     @staticmethod
     def forward(
@@ -82,11 +83,11 @@ class _LinearVotes(Function):
     ) -> tuple[Tensor, ...]:
         h = h if mask is None else mask.on(h)
         inverse = batch.inverse_degree(h.dtype)
-        mean = scaled_product(h, None, inverse, batch)  # Ĥ
+        mean = scaled_product_forward(h, None, inverse, batch)  # Ĥ
         left = h if weight is None else h @ weight  # H W_r
         p = mean.new_zeros(mean.size(1)) if projection is None else projection
         ptr, factors = array(batch.ptr), (array(left), array(mean), array(p))
-        parts = kernels.vote(ptr, array(batch.degree), *factors, connectivity, local_voting, projection is not None)
+        parts = loops.votes(ptr, array(batch.degree), *factors, connectivity, local_voting, projection is not None)
         votes = tuple(map(torch.from_numpy, parts))
         ctx.save_for_backward(h, weight, projection, mean, *votes[:2])
         ctx.arrays, ctx.mask, ctx.batch = (ptr, array(inverse)[:, 0], *factors), mask, batch
@@ -97,24 +98,24 @@ class _LinearVotes(Function):
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, of_local: Tensor | None, of_global: Tensor | None, _: None, of_score: Tensor | None
+        ctx: Any, grad_local: Tensor | None, grad_global: Tensor | None, _: None, grad_score: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         h, weight, projection, mean, y_local, y_global = ctx.saved_tensors
-        of_local, of_global = _sum(of_local, of_score, y_local), _sum(of_global, of_score, y_global)
-        votes = (array(t) for t in (of_local, of_global, y_local, y_global))
+        grad_local, grad_global = _sum(grad_local, grad_score, y_local), _sum(grad_global, grad_score, y_global)
+        votes = (array(t) for t in (grad_local, grad_global, y_local, y_global))
         results = [np.empty(t.shape, array(t).dtype) for t in (mean, mean, y_global)]
-        kernels.vote_back(*ctx.arrays, *votes, *results)
-        of_left, of_mean, of_seen = map(torch.from_numpy, results)
-        of_h = scaled_product(of_mean, None, None, ctx.batch, transpose=True)
-        of_weight = None
+        loops.votes_backward(*ctx.arrays, *votes, *results)
+        grad_left, grad_mean, grad_projected = map(torch.from_numpy, results)
+        grad_h = scaled_product_forward(grad_mean, None, None, ctx.batch, transpose=True)
+        grad_weight = None
         with full_precision(h):
-            of_projection = None if projection is None else of_seen @ mean
+            grad_projection = None if projection is None else grad_projected @ mean
             if weight is not None:
-                of_h.addmm_(of_left, weight.t())
-                of_weight = h.t() @ of_left
+                grad_h.addmm_(grad_left, weight.t())
+                grad_weight = h.t() @ grad_left
             else:
-                of_h += of_left
-        return of_h if ctx.mask is None else ctx.mask.on(of_h), of_weight, of_projection, None, None, None, None
+                grad_h += grad_left
+        return grad_h if ctx.mask is None else ctx.mask.on(grad_h), grad_weight, grad_projection, None, None, None, None
 
 
 def _sum(a: Tensor | None, b: Tensor | None, like: Tensor) -> Tensor:

@@ -10,21 +10,21 @@ import torch
 from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.connectivity import Connectivity
 from tapnet.data.dataset import GraphDataset
+from tapnet.experiments.store import Store
+from tapnet.experiments.trial import Device, Trial
+from tapnet.inference.saved import SavedModel
 from tapnet.models.base import GraphClassifier
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.tap import TAPooling
+from tapnet.ops.connectivity import Connectivity
 from tapnet.paper.budgets import Effort
 from tapnet.paper.numbers import ABLATIONS
 from tapnet.paper.reproduce import trials_of
 from tapnet.paper.targets import TAPNET, Row
-from tapnet.pictures import COLOURS, INK, draw_graph, new_figure, save
-from tapnet.places import node_places
 from tapnet.training.protocol import split
-from tapnet.training.saved import SavedModel
-from tapnet.training.store import Store
-from tapnet.training.trial import Device, Trial
+from tapnet.viz.graph_layout import graph_layout
+from tapnet.viz.pictures import COLOURS, INK, draw_graph, new_figure, save
 
 KEPT = 6
 ROWS = (Row("w/o GCT", changed=ABLATIONS["w/o GCT"]), TAPNET)
@@ -66,7 +66,7 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
     shown = _to_show(dataset, large)
     batch = dataset.batch([shown])
     edges = batch.edges_once.numpy()
-    at = node_places(edges, batch.num_nodes)
+    at = graph_layout(edges, batch.num_nodes)
     figure, axes = new_figure(10.5, 3.9, 1, 3)
     draw_graph(axes[0, 0], at, edges, fill=[COLOURS[0]] * len(at), size=170)
     epochs = f"{trials[0].training.epochs} epochs"

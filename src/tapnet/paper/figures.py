@@ -13,9 +13,9 @@ from tapnet.models.registry import find_model
 from tapnet.paper.report import DIFFERS, beside, coarsened, most_common_behind
 from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import LAMBDAS, Target
-from tapnet.pictures import COLOURS, GREY, INK, new_figure, save
-from tapnet.places import node_places
 from tapnet.training.protocol import PROTOCOLS
+from tapnet.viz.graph_layout import graph_layout
+from tapnet.viz.pictures import COLOURS, GREY, INK, new_figure, save
 
 LOOK = {  # of each protocol, and of what the paper prints
     "paper": {"marker": "o", "color": COLOURS[0]},
@@ -176,7 +176,7 @@ def draw_voting(folder: Path) -> list[str]:
     pool = TAPooling(2, similarity="dot", global_voting=False, connectivity=0.0)
     votes = pool.votes_of(x, GraphBatch.from_edge_index(x, both)).local.detach().numpy()
     similarity = (x @ x.T).numpy()
-    at = node_places(edges, 4)
+    at = graph_layout(edges, 4)
     figure, axes = new_figure(9.5, 3.4, 1, 3)
     titles = (
         "(a) four nodes with two features each",

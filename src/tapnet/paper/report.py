@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tapnet.data.catalog import CATALOG
-from tapnet.data.connectivity import Connectivity
 from tapnet.errors import DataError
-from tapnet.paper.compare import LEVEL
+from tapnet.experiments.statistics import LEVEL
+from tapnet.experiments.summary import COMMON_EPOCH
+from tapnet.ops.connectivity import Connectivity
 from tapnet.paper.numbers import ABLATIONS, TABLE5
 from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import Row, Target
 from tapnet.training.protocol import Protocol
-from tapnet.training.summary import COMMON_EPOCH
 
 DIFFERS = "†"
 

@@ -10,16 +10,16 @@ from typing import Any
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DatasetNotFoundError
+from tapnet.experiments.backends.pool import DataReference
+from tapnet.experiments.statistics import Comparison, compare
+from tapnet.experiments.store import Store
+from tapnet.experiments.summary import COMMON_EPOCH, Summary
+from tapnet.experiments.trial import ARITHMETIC, Device, TrainingSettings, Trial, TrialResult, digest
 from tapnet.models.registry import find_model
 from tapnet.paper.budgets import BUDGETS, Effort
-from tapnet.paper.compare import Comparison, compare
 from tapnet.paper.numbers import Printed
 from tapnet.paper.targets import TAPNET, Row, Target
-from tapnet.training.executors import DataReference
 from tapnet.training.protocol import Protocol
-from tapnet.training.store import Store
-from tapnet.training.summary import COMMON_EPOCH, Summary
-from tapnet.training.trial import ARITHMETIC, Device, TrainingSettings, Trial, TrialResult, digest
 
 
 def trials_of(

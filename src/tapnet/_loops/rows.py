@@ -1,0 +1,103 @@
+"""Rows of features: dropout, the votes of TAP (Eq. 1, 2 and 4) and its gate, with their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapnet._loops.jit import Array, kernel
+
+u32 = np.uint32
+
+
+@kernel
+def dropout_forward(h: Array, seed: int, threshold: int, scale: float, out: Array) -> None:
+    """[n] → each element times the scale where its 32 random bits are below the threshold, else zero.
+
+    The bits are a hash of the seed and the element's place (two rounds as in MurmurHash3, whose high bits are good),
+    so that going back can draw them again instead of storing them.
+    """
+    low, high, limit = u32(seed & 0xFFFFFFFF), u32((seed >> 32) & 0xFFFFFFFF), u32(threshold)
+    factor, zero = h.dtype.type(scale), h.dtype.type(0)
+    for i in range(len(h)):
+        z = u32(u32(u32(i) * u32(0x9E3779B1)) + low)
+        z = u32(u32(u32(z ^ (z >> u32(16))) ^ high) * u32(0x85EBCA6B))
+        z = u32(u32(z ^ (z >> u32(13))) * u32(0xC2B2AE35))
+        out[i] = h[i] * (factor if z < limit else zero)
+
+
+@kernel
+def votes(
+    ptr: Array, degree: Array, left: Array, mean: Array, projection: Array, weight: float, local: bool, global_: bool
+) -> tuple[Array, ...]:
+    """Softmaxes of leftᵢ · meanᵢ / n and of meanᵢ · p within each graph, weight · degreeᵢ / n, and their sum."""
+    zero, n = mean.dtype.type(0), mean.shape[0]
+    y_local, y_global = np.zeros(n, mean.dtype), np.zeros(n, mean.dtype)
+    connectivity, score = np.empty(n, mean.dtype), np.empty(n, mean.dtype)
+    for g in range(len(ptr) - 1):
+        first, last = ptr[g], ptr[g + 1]
+        size = mean.dtype.type(max(last - first, 1))
+        for i in range(first, last):
+            alike, seen = zero, zero
+            for c in range(mean.shape[1]):
+                alike += left[i, c] * mean[i, c]
+                seen += mean[i, c] * projection[c]
+            y_local[i], y_global[i] = alike / size, seen
+        for y, counts in ((y_local[first:last], local), (y_global[first:last], global_)):
+            highest, total = y.max() if len(y) else zero, zero
+            for i in range(len(y)):
+                y[i] = np.exp(y[i] - highest) if counts else zero
+                total += y[i]
+            for i in range(len(y)):
+                y[i] /= total if counts else mean.dtype.type(1)
+        for i in range(first, last):
+            connectivity[i] = weight * degree[i] / size
+            score[i] = y_local[i] + y_global[i] + connectivity[i]
+    return y_local, y_global, connectivity, score
+
+
+@kernel
+def votes_backward(
+    ptr: Array,
+    inverse: Array,
+    left: Array,
+    mean: Array,
+    projection: Array,
+    grad_local: Array,
+    grad_global: Array,
+    y_local: Array,
+    y_global: Array,
+    grad_left: Array,
+    grad_mean: Array,
+    grad_projected: Array,
+) -> None:
+    """The gradients of left, of mean (divided by the node's degree + 1) and of meanᵢ · p."""
+    for g in range(len(ptr) - 1):
+        size = mean.dtype.type(max(ptr[g + 1] - ptr[g], 1))
+        mean_local, mean_global = mean.dtype.type(0), mean.dtype.type(0)
+        for i in range(ptr[g], ptr[g + 1]):
+            mean_local += grad_local[i] * y_local[i]
+            mean_global += grad_global[i] * y_global[i]
+        for i in range(ptr[g], ptr[g + 1]):
+            of_alike = y_local[i] * (grad_local[i] - mean_local) / size
+            grad_projected[i] = y_global[i] * (grad_global[i] - mean_global)
+            a, b = of_alike * inverse[i], grad_projected[i] * inverse[i]
+            for c in range(mean.shape[1]):
+                grad_left[i, c] = of_alike * mean[i, c]
+                grad_mean[i, c] = a * left[i, c] + b * projection[c]
+
+
+@kernel
+def gate_backward(
+    perm: Array, grad: Array, rows: Array, score: Array, least: float, grad_x: Array, grad_score: Array
+) -> None:
+    """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm].
+
+    Where s is below ``least`` in size, it is not divided by.
+    """
+    for k in range(len(perm)):
+        total = score.dtype.type(0)
+        for c in range(grad.shape[1]):
+            grad_x[perm[k], c] = grad[k, c]
+            total += grad[k, c] * rows[k, c]
+        s = score[perm[k]]
+        grad_score[perm[k]] = total / s if abs(s) >= least else total

@@ -1,0 +1,1 @@
+"""Trials, their store, cross-validation, statistics, and the backends that run them."""

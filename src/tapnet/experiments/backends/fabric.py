@@ -1,0 +1,169 @@
+"""One model on several devices: Lightning Fabric starts a process for each, and they share every step of every trial.
+
+Each process has all the data. Of a step's graphs each takes a part, gradients are averaged (gloo on CPUs, NCCL on
+GPUs), and so the step is that of one process with the same graphs, up to rounding and the members' own dropout.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.spawn import ProcessExitedException
+
+from tapnet.errors import SettingError, TapnetError
+from tapnet.experiments.backends.pool import Session, run_in_turn
+from tapnet.experiments.backends.processes import block_sigint, end_with_parent, torchrun_size
+from tapnet.experiments.trial import Device, Trial
+from tapnet.models.base import GraphClassifier
+from tapnet.nn.norm import BatchNorm
+from tapnet.training.distributed import ProcessGroup, Shard
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+T = TypeVar("T")
+logging.getLogger("lightning_fabric.utilities").setLevel(logging.WARNING)  # members would say that they have begun
+
+
+class FabricGroup(ProcessGroup):
+    """This process and the others that Fabric started."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric, self.rank, self.size = fabric, fabric.global_rank, fabric.world_size
+
+    def join(self, model: GraphClassifier) -> GraphClassifier:
+        if (
+            type(model).micro_batches is GraphClassifier.micro_batches
+        ):  # members that divide a step further would not keep pace
+            for module in model.modules():
+                if isinstance(module, BatchNorm):
+                    module.together = True
+        joined = self.fabric.setup_module(model)
+        joined.mark_forward_method("outputs")
+        return joined  # type: ignore[return-value]  # has the model's methods
+
+    def shard(self, graphs: Tensor) -> Shard:
+        if len(graphs) < self.size:
+            return Shard(graphs, 1 / self.size)  # too few to share: each takes all, and counts for its part
+        return Shard(graphs.tensor_split(self.size)[self.rank])
+
+    def backward(self, model: GraphClassifier, loss: Tensor, last: bool) -> None:
+        with self.fabric.no_backward_sync(model, enabled=not last):  # type: ignore[arg-type]
+            self.fabric.backward(loss)
+
+    def total(self, values: Tensor) -> Tensor:
+        return cast(Tensor, self.fabric.all_reduce(values, reduce_op="sum"))
+
+    def broadcast(self, value: T) -> T:
+        return self.fabric.broadcast(value)
+
+    def dropout_seed(self, seed: int, epoch: int) -> int | None:
+        """Members drop different nodes; a resumed epoch drops the same ones again."""
+        return (seed + 1_000_003 * epoch + self.rank) % 2**63
+
+
+def run_in_team(trials: Sequence[Trial], session: Session) -> bool:
+    """Trial after trial, each on all its devices; False if it was asked to stop early.
+
+    Under torchrun this process is a member already; otherwise the members are started here, and end with the work.
+    """
+    fabric = make_fabric(trials[0].device, trials[0].devices)
+    if torchrun_size():
+        fabric.launch()
+        return _run_as_member(fabric, trials, session)
+    context = torch.multiprocessing.get_context("spawn")
+    events, stop = context.Queue(), context.Event()
+    theirs = replace(session, on_event=events.put, should_stop=stop.is_set)
+    member = partial(
+        _start_member, trials=trials, session=theirs, events=events
+    )  # bound: Fabric would look into arguments
+    outcome: list[bool | BaseException] = []
+
+    def launch() -> None:
+        with block_sigint():  # of this thread, and so of the members that it starts
+            try:
+                outcome.append(fabric.launch(member))
+            except BaseException as error:
+                outcome.append(error)
+
+    thread = threading.Thread(target=launch)
+    thread.start()
+    failure: TapnetError | None = None
+    while thread.is_alive() or not events.empty():
+        if session.should_stop():
+            stop.set()
+        try:
+            event = events.get(timeout=0.1)
+        except queue.Empty:
+            continue
+        if isinstance(event, TapnetError):
+            failure = event
+        else:
+            session.on_event(event)
+    thread.join()
+    if failure is not None:
+        raise failure
+    if isinstance(outcome[0], ProcessExitedException):
+        if session.should_stop():
+            return False
+        raise TapnetError("a process of the run died; the same command goes on from the last checkpoint")
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+def require_fabric() -> Any:
+    """Lightning's Fabric, which is an extra."""
+    try:
+        import lightning_fabric
+    except ImportError:
+        raise TapnetError("--devices needs Lightning Fabric: pip install 'tapnet[cluster]'") from None
+    return lightning_fabric
+
+
+def make_fabric(device: Device, devices: int) -> Fabric:
+    lightning_fabric = require_fabric()
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # of the members: torch would warn of the flag below
+    of_torchrun = torchrun_size()
+    if of_torchrun and of_torchrun != devices:
+        raise SettingError(f"torchrun has started {of_torchrun} processes, not {devices}")
+    local = int(os.environ["LOCAL_WORLD_SIZE"]) if of_torchrun else devices
+    fabric: Fabric = lightning_fabric.Fabric(
+        accelerator=device,
+        devices=local,
+        num_nodes=devices // local,
+        strategy=lightning_fabric.strategies.DDPStrategy(
+            start_method="popen" if of_torchrun else "spawn",
+            find_unused_parameters=True,  # a layer may have weights that a choice of settings leaves out
+        ),
+    )
+    return fabric
+
+
+# ---- in a member ----
+
+
+def _start_member(fabric: Fabric, trials: Sequence[Trial], session: Session, events: Any) -> bool:
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    try:
+        return _run_as_member(fabric, trials, session)
+    except TapnetError as error:
+        events.put(error)
+        return False
+
+
+def _run_as_member(fabric: Fabric, trials: Sequence[Trial], session: Session) -> bool:
+    team = FabricGroup(fabric)
+    missing = [trial for trial in trials if session.store.load(trial) is None] if team.rank == 0 else []
+    if team.rank > 0:
+        session = replace(session, on_event=lambda _: None)  # the first one speaks
+    return run_in_turn(team.broadcast(missing), session, team)

@@ -1,0 +1,289 @@
+"""Running many trials: one after another, or in several processes. The numbers are the same whatever is chosen."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import queue
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.errors import TapnetError
+from tapnet.experiments.backends.processes import (
+    block_sigint,
+    end_with_parent,
+    process_context,
+    torchrun_rank,
+    torchrun_size,
+)
+from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, run_trial
+from tapnet.experiments.store import Store
+from tapnet.experiments.trial import Trial, TrialResult
+from tapnet.io.load import load_dataset
+from tapnet.training.distributed import SINGLE_PROCESS, NullStore, ProcessGroup
+
+if TYPE_CHECKING:
+    from tapnet.experiments.backends.ray import Cluster
+
+
+class Event(NamedTuple):
+    """Something that happened to a trial. At epoch 0: another program is training it."""
+
+    trial: Trial
+    epoch: int
+    accuracy: float
+    where: str = ""  # the node of a cluster
+
+
+OnEvent = Callable[[Event], None]
+
+LOOK_EVERY = 0.3  # seconds, while other programs train what is left
+
+
+@dataclass(frozen=True)
+class DataReference:
+    """How a process loads the data set by itself, from the parsed copy."""
+
+    name_or_path: str
+    data_dir: str | None
+    download: bool = True
+    features: Features | None = None
+    graphs: int | None = None  # so many of the smaller half, evenly spread over the set; None: all
+
+    def load(self) -> GraphDataset:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # who started the run was told what there is to say of the data
+            dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
+        if self.graphs is None or self.graphs >= len(dataset):
+            return dataset
+        by_size = dataset.nodes_per_graph.argsort(stable=True)
+        small = by_size[: max(self.graphs, len(dataset) // 2)].sort().values
+        return dataset.subset(small[np.linspace(0, len(small) - 1, self.graphs).astype(int)])
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the trials of a run share: their data, where results go, who hears of them, and when to stop."""
+
+    data: DataReference
+    store: Store
+    checkpoint_every: int
+    on_event: OnEvent
+    should_stop: Callable[[], bool]
+
+
+def run_trials(
+    trials: Sequence[Trial],
+    data: DataReference,
+    store: Store,
+    *,
+    jobs: int = 1,
+    cluster: Cluster | None = None,
+    checkpoint_every: int = CHECKPOINT_EVERY,
+    on_event: OnEvent = lambda _: None,
+) -> bool:
+    """Runs what the store does not have yet: here, in ``jobs`` processes, or on a cluster.
+
+    False if Ctrl-C ended it early; checkpoints are there then.
+
+    Several programs may share a store: each trains what no other is training, then waits for what the others are at.
+    """
+    if torchrun_rank() > 0:  # another process of the team keeps the store
+        return _run_in_team(trials, Session(data, store, checkpoint_every, on_event, should_stop=lambda: False))
+    missing = [trial for trial in trials if store.load(trial) is None]
+    for trial in set(trials).difference(missing):
+        store.tidy(trial)
+    jobs = min(jobs, len(missing))
+    with _stop_on_interrupt() as should_stop:
+        session = Session(data, store, checkpoint_every, on_event, should_stop)
+        if torchrun_size():
+            return _run_in_team(trials, session)  # all of them: the other processes wait for this one to join
+        if not missing:
+            return True
+        if missing[0].devices > 1:
+            return _run_in_team(missing, session)
+        if cluster is not None:
+            return _run_on_cluster(missing, session, cluster)
+        if jobs > 1:
+            return _run_in_processes(missing, session, jobs)
+        return run_in_turn(missing, session)
+
+
+def run_in_turn(trials: Sequence[Trial], session: Session, team: ProcessGroup = SINGLE_PROCESS) -> bool:
+    """One after another, in this process and those of its team; False if it was asked to stop early."""
+    dataset = session.data.load()
+
+    def run(left: Sequence[Trial]) -> list[Trial]:
+        return [trial for trial in left if not attempt(trial, dataset, session, team)]
+
+    return _until_done(trials, run, session, team)
+
+
+def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: ProcessGroup = SINGLE_PROCESS) -> bool:
+    """Trains a trial, unless another program is at it; whether its result is in the store now."""
+    store = session.store
+    if team.broadcast(session.should_stop()):
+        return False
+    with store.claim(trial) if team.rank == 0 else contextlib.nullcontext(False) as claimed:
+        result = store.load(trial) if claimed else None  # another program may have stored it meanwhile
+        ours, there = team.broadcast((claimed, result is not None))
+        if result is not None:
+            session.on_event(_stored_event(result))
+        if there or not ours:
+            return there
+        try:
+            run_trial(
+                trial,
+                dataset,
+                store if claimed else NullStore(),
+                checkpoint_every=session.checkpoint_every,
+                progress=reporter(trial, session.on_event),
+                should_stop=session.should_stop,
+                team=team,
+            )
+        except Interrupted:
+            return False
+        return True
+
+
+def _until_done(
+    trials: Sequence[Trial],
+    run: Callable[[Sequence[Trial]], Sequence[Trial]],
+    session: Session,
+    team: ProcessGroup = SINGLE_PROCESS,
+) -> bool:
+    """Runs what ``run`` says is left, again and again: another program may store it, or die and leave it to us."""
+    told = False
+    while trials:
+        trials = run(trials)
+        if not trials or team.broadcast(session.should_stop()):
+            break
+        for trial in () if told else trials:
+            session.on_event(Event(trial, 0, math.nan))
+        told = True
+        time.sleep(LOOK_EVERY)
+    return not trials
+
+
+def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
+    return lambda epoch, accuracy: send(Event(trial, epoch, accuracy))
+
+
+def _stored_event(result: TrialResult) -> Event:
+    """Of a trial that another program has stored meanwhile."""
+    return Event(result.trial, result.trial.training.epochs, result.reading.accuracy)
+
+
+def _run_in_team(trials: Sequence[Trial], session: Session) -> bool:
+    from tapnet.experiments.backends.fabric import run_in_team
+
+    return run_in_team(trials, session)
+
+
+def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
+    from tapnet.experiments.backends.ray import run_on_cluster
+
+    store = session.store
+
+    def run(left: Sequence[Trial]) -> list[Trial]:
+        with contextlib.ExitStack() as claims:
+            ours = [trial for trial in left if claims.enter_context(store.claim(trial))]
+            there = [result for trial in ours if (result := store.load(trial)) is not None]
+            for result in there:
+                session.on_event(_stored_event(result))
+            if todo := [trial for trial in ours if trial not in {result.trial for result in there}]:
+                run_on_cluster(todo, session, cluster)
+        return [trial for trial in left if store.load(trial) is None]
+
+    return _until_done(trials, run, session)
+
+
+@contextlib.contextmanager
+def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Whether to stop: the first Ctrl-C (or a polite kill) asks trials to end after their epoch, the second ends it."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    def should_stop() -> bool:
+        return bool(asked)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield should_stop  # whoever owns the main thread handles signals
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield should_stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# ---- several processes ----
+
+_worker: list[tuple[GraphDataset, Session]] = []  # what this process was given when it started
+
+
+def _start_worker(session: Session, events: Any) -> None:
+    events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    _worker.append((session.data.load(), session))
+
+
+def _attempt_in_worker(trial: Trial) -> bool:
+    return attempt(trial, *_worker[0])
+
+
+def _listen(futures: Sequence[Future[bool]], events: Any, session: Session, stop_all: Any) -> None:
+    """Passes events on until every trial has ended; asks all to stop when asked to, or when one has failed."""
+    while True:
+        done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
+        failed = any(future.done() and future.exception() is not None for future in futures)
+        if session.should_stop() or failed:
+            stop_all.set()
+        try:
+            session.on_event(events.get(timeout=0.1))
+        except queue.Empty:
+            if done:
+                return
+
+
+def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> bool:
+    context = process_context()
+    events, stop_all = context.Queue(), context.Event()
+    theirs = replace(session, on_event=events.put, should_stop=stop_all.is_set)
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(theirs, events)) as pool:
+
+        def run(left: Sequence[Trial]) -> list[Trial]:
+            with block_sigint():
+                futures = [pool.submit(_attempt_in_worker, trial) for trial in left]
+            try:
+                _listen(futures, events, session, stop_all)
+            except BaseException:
+                stop_all.set()  # leaving the pool waits for its processes: they end after their epoch
+                raise
+            return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]
+
+        try:
+            return _until_done(trials, run, session)
+        except BrokenProcessPool:
+            if session.should_stop():
+                return False
+            raise TapnetError(
+                "a process of the run died (out of memory?); the same command goes on from the last checkpoint, "
+                "with --jobs 1 in one process"
+            ) from None

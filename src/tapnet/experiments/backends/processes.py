@@ -1,0 +1,67 @@
+"""How processes for trials are made. Free of torch, so that they get ready while the command still imports it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
+from multiprocessing.context import BaseContext
+
+# Imported once, by a server that forks a process for each job: it uses no thread, so forking it is safe.
+PRELOAD = ["tapnet.experiments.backends.pool", "torch._dynamo"]  # the latter by torch's optimizers
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def process_context() -> BaseContext:
+    """Never by forking this process, which would take torch's threads with it."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOAD)
+    return context
+
+
+def get_ready() -> None:
+    """Starts the server early: it imports what trials need (seconds) while this process does the same for itself."""
+    if process_context().get_start_method() == "forkserver":
+        from multiprocessing.forkserver import ensure_running
+
+        with block_sigint():
+            ensure_running()
+
+
+def end_with_parent() -> None:
+    """A parent that was killed cannot tell its processes; without this, in a thread, they would go on alone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def block_sigint() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; those started within this never see it, and the parent answers.
+
+    Blocked, not ignored: processes inherit that too, and a Ctrl-C that comes meanwhile reaches the parent afterwards.
+    """
+    resource_tracker.ensure_running()  # the first process of all: once it is there, starting others unblocks nothing
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def torchrun_size() -> int:
+    """How many processes torchrun has started of this program; 0 if it was started by hand."""
+    return int(os.environ.get("WORLD_SIZE", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
+
+
+def torchrun_rank() -> int:
+    return int(os.environ.get("RANK", 0)) if torchrun_size() else 0

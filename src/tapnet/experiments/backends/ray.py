@@ -1,0 +1,284 @@
+"""Trials on a Ray cluster: Ray decides what runs where, and runs again what a lost node had; the store stays here.
+
+A worker needs nothing but the program: the data come through Ray's object store, once a node, and what a trial gives
+(its epochs, checkpoints, model and result) goes back through a mailbox beside the store.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.errors import SettingError, TapnetError
+from tapnet.experiments.backends.pool import Event, Session
+from tapnet.experiments.backends.processes import available_cores
+from tapnet.experiments.run_trial import Interrupted, run_trial
+from tapnet.experiments.store import Store, pack_checkpoint, unpack_checkpoint
+from tapnet.experiments.trial import Trial, TrialResult
+
+RETRIES = 5  # of a trial whose worker or node was lost
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where trials run, and what each of them takes of a node."""
+
+    address: str  # of a cluster's head; LOCAL: one that is started here, for this run
+    cpus_per_trial: float = 1
+    gpus_per_trial: float = 0
+    local_cpus: int | None = None  # of a local one; None: the cores
+
+    def __post_init__(self) -> None:
+        for name in ("cpus_per_trial", "gpus_per_trial"):
+            value = getattr(self, name)
+            if not 0 <= value < float("inf") or (value > 1 and value != int(value)):
+                words = name.replace("_", "-")
+                raise SettingError(f"--{words} is a whole number, or a part of one between 0 and 1, not {value:g}")
+        if self.cpus_per_trial == 0:
+            raise SettingError("--cpus-per-trial is more than 0: Ray would start every trial at once")
+
+
+def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
+    """Runs every trial; False if it was asked to stop early, with checkpoints in the store then."""
+    store, dataset = session.store, session.data.load()
+    with _connected(cluster) as ray:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
+        begun = [(trial, state) for trial in trials if (state := store.load_checkpoint(trial)) is not None]
+        ray.get([mailbox.keep.remote(trial.key, pack_checkpoint(trial, state)) for trial, state in begun])
+        task = ray.remote(_run_away).options(
+            num_cpus=cluster.cpus_per_trial,
+            num_gpus=cluster.gpus_per_trial,
+            max_retries=RETRIES,
+            scheduling_strategy="SPREAD",
+        )
+        data = ray.put(dataset)
+        running = {task.remote(trial, [data], mailbox, session.checkpoint_every): trial for trial in trials}
+        by_key, complete = {trial.key: trial for trial in trials}, True
+        while running:
+            ended, _ = ray.wait(list(running), timeout=0.2)
+            if session.should_stop():
+                mailbox.stop.remote()
+            answers = {running.pop(one): _answer(ray, one) for one in ended}
+            events, checkpoints = ray.get(mailbox.take.remote([trial.key for trial in answers]))
+            for key, packed in checkpoints.items():
+                store.write_checkpoint(by_key[key], packed)
+            for trial, answer in answers.items():
+                complete = complete and answer is not None
+                if answer is not None:
+                    answer.keep(store)
+                    store.drop_checkpoint(trial)
+            for event in events:
+                session.on_event(event)
+        return complete
+
+
+@dataclass
+class Answer:
+    """What a worker sends back of a trial: the result, and the model if there is one."""
+
+    result: TrialResult
+    model: tuple[Mapping[str, Tensor], Mapping[str, Any]] | None
+
+    def keep(self, store: Store) -> None:
+        if self.model is not None:
+            store.save_model(self.result.trial, *self.model)
+        store.save(self.result)
+
+
+class Mailbox:
+    """An actor beside the store: what workers tell, and the checkpoint that a second attempt starts from."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.events: list[Event] = []
+        self.checkpoints: dict[str, bytes] = {}
+        self.new: set[str] = set()  # checkpoints that the store does not have yet
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def tell(self, event: Event) -> bool:
+        """Whether the trial is to stop."""
+        self.events.append(event)
+        return self.stopped
+
+    def keep(self, key: str, checkpoint: bytes, new: bool = False) -> None:
+        self.checkpoints[key] = checkpoint
+        if new:
+            self.new.add(key)
+
+    def begin(self, key: str) -> tuple[bool, bytes | None]:
+        """Whether to stop before it has begun, and what to go on from."""
+        return self.stopped, self.checkpoints.get(key)
+
+    def take(self, ended: Sequence[str]) -> tuple[list[Event], dict[str, bytes]]:
+        """Everything since the last time; ``ended`` trials are forgotten then."""
+        events, self.events = self.events, []
+        checkpoints, self.new = {key: self.checkpoints[key] for key in self.new}, set()
+        for key in ended:
+            self.checkpoints.pop(key, None)
+        return events, checkpoints
+
+
+# ---- on a worker ----
+
+
+@dataclass
+class RemoteStore:
+    """Stands for the store where there is none: a checkpoint goes to the mailbox, the model back with the result."""
+
+    mailbox: Any
+    checkpoint: bytes | None
+    model: tuple[Mapping[str, Tensor], Mapping[str, Any]] | None = field(default=None, init=False)
+
+    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
+        return None if self.checkpoint is None else unpack_checkpoint(trial, self.checkpoint)
+
+    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
+        _answered(self.mailbox.keep.remote(trial.key, pack_checkpoint(trial, state), new=True))
+
+    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+        self.model = (weights, description)
+
+    def save(self, result: TrialResult) -> None:
+        pass
+
+    def drop_checkpoint(self, trial: Trial) -> None:
+        pass
+
+
+_held: dict[str, GraphDataset] = {}  # by checksum: the data set that this worker has unpacked
+
+
+def _run_away(trial: Trial, data: list[Any], mailbox: Any, checkpoint_every: int) -> Answer | None:
+    """A trial on a worker; None if it was asked to stop."""
+    stopped, checkpoint = _answered(mailbox.begin.remote(trial.key))
+    if stopped:
+        return None
+    if trial.data not in _held:
+        _held.clear()
+        _held[trial.data] = _answered(data[0])
+    away, where = RemoteStore(mailbox, checkpoint), _this_node()
+
+    def tell(epoch: int, accuracy: float) -> None:
+        nonlocal stopped
+        stopped = _answered(mailbox.tell.remote(Event(trial, epoch, accuracy, where)))
+
+    try:
+        result = run_trial(
+            trial,
+            _held[trial.data],
+            away,
+            checkpoint_every=checkpoint_every,
+            progress=tell,
+            should_stop=lambda: stopped,
+        )
+    except Interrupted:
+        return None
+    return Answer(result, away.model)
+
+
+def _answered(question: Any) -> Any:
+    """What comes back, waited for beside the main thread: while that waits, Ray gives the trial's CPUs to another."""
+    import ray
+
+    with ThreadPoolExecutor(1) as beside:
+        return beside.submit(ray.get, question).result()
+
+
+def _this_node() -> str:
+    """Its address, and the beginning of its name in the cluster: several nodes may share a machine."""
+    import ray
+
+    return f"{ray.util.get_node_ip_address()} {ray.get_runtime_context().get_node_id()[:6]}"
+
+
+# ---- the connection ----
+
+
+def require_ray() -> Any:
+    """The library, which is an extra."""
+    try:
+        import ray
+    except ImportError:
+        raise TapnetError("--ray needs Ray: pip install 'tapnet[cluster]'") from None
+    return ray
+
+
+@contextmanager
+def _connected(cluster: Cluster) -> Iterator[Any]:
+    """Ray, connected; a local cluster ends with the block."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+    os.environ.setdefault(
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"
+    )  # as Ray's next version has it; it warns until then
+    ray = require_ray()
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if cluster.address == LOCAL:
+        cores = cluster.local_cpus or available_cores()
+        where: dict[str, Any] = {"address": LOCAL, "num_cpus": cores, "include_dashboard": False}
+    else:
+        where = {"address": cluster.address}
+    polite_kill = signal.getsignal(signal.SIGTERM)
+    _allow_many_files()
+    try:
+        ray.init(**where, **quiet)
+    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+        first_line = str(error).strip().split("\n")[0]
+        raise TapnetError(f"--ray {cluster.address}: no cluster answers there ({first_line})") from None
+    try:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, polite_kill)  # Ray has put its own
+        _require_a_node(ray, cluster)
+        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # Ray would report on its nodes there
+            yield ray
+    finally:
+        ray.shutdown()
+
+
+def _allow_many_files() -> None:
+    """A claim holds a file, and there is one for each trial."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _require_a_node(ray: Any, cluster: Cluster) -> None:
+    """Ray would wait for a node that is large enough, for ever."""
+    sizes = [(n["Resources"].get("CPU", 0), n["Resources"].get("GPU", 0)) for n in ray.nodes() if n["Alive"]]
+    if not any(cluster.cpus_per_trial <= cpus and cluster.gpus_per_trial <= gpus for cpus, gpus in sizes):
+        there = ", ".join(f"{cpus:g} CPUs and {gpus:g} GPUs" for cpus, gpus in sorted(set(sizes), reverse=True))
+        raise SettingError(
+            f"a trial takes {cluster.cpus_per_trial:g} CPUs and {cluster.gpus_per_trial:g} GPUs, more than any node of "
+            f"the cluster has ({there})"
+        )
+
+
+def _answer(ray: Any, task: Any) -> Answer | None:
+    try:
+        answer: Answer | None = ray.get(task)
+        return answer
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, TapnetError):
+            raise error.cause from None
+        raise
+    except ray.exceptions.RayError as error:
+        first_line = str(error).strip().split("\n")[0]
+        raise TapnetError(
+            f"a trial was lost {RETRIES + 1} times ({first_line}); the same command goes on from its last checkpoint"
+        ) from None

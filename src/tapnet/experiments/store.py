@@ -1,0 +1,237 @@
+"""Results on disk: one JSON file a trial, named by its hash; checkpoints and models beside. Every write is atomic."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from torch import Tensor
+
+from tapnet.errors import DataError, SettingError, TapnetError
+from tapnet.experiments.trial import Trial, TrialResult, digest
+from tapnet.files import remove_partial_files, write_atomically
+from tapnet.io.layout import is_special
+from tapnet.models.spec import fits
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder: ``trials/KEY.json``, ``models/KEY.safetensors``, ``checkpoints/KEY.pt``, ``run.json``."""
+
+    folder: Path
+    every_model: bool = True  # False: of the first fold alone, where there are hundreds of trials
+
+    def __post_init__(self) -> None:
+        if self.folder.is_file():
+            raise TapnetError(f"{self.folder}: is a file; results go into a folder")
+
+    def result_file(self, trial: Trial) -> Path:
+        return self.folder / "trials" / f"{trial.key}.json"
+
+    def model_file(self, trial: Trial) -> Path:
+        return self.folder / "models" / f"{trial.key}.safetensors"
+
+    def checkpoint_file(self, trial: Trial) -> Path:
+        return self.folder / "checkpoints" / f"{trial.key}.pt"
+
+    def lock_file(self, trial: Trial) -> Path:
+        return self.checkpoint_file(trial).with_suffix(".lock")
+
+    # ---- several programs ----
+
+    @contextmanager
+    def claim(self, trial: Trial, *, wait: bool = False) -> Iterator[bool]:
+        """Whether the trial is this program's to train until the block ends; with ``wait``, as soon as it is.
+
+        The system's own lock on a file: a kill releases it too. Where files cannot be locked, every trial is ours.
+        """
+        lock = FileLock(self.lock_file(trial), fallback_to_soft=False)
+        try:
+            lock.acquire(blocking=wait)
+        except Timeout:
+            yield False
+            return
+        except OSError:
+            pass  # no locks here
+        try:
+            if lock.is_locked:
+                for file in (self.result_file(trial), self.model_file(trial), self.checkpoint_file(trial)):
+                    remove_partial_files(file)
+            yield True
+        finally:
+            if lock.is_locked:
+                with suppress(OSError):
+                    self.lock_file(trial).unlink()  # while it is ours: who opened it meanwhile notices, and tries again
+                lock.release()
+
+    def tidy(self, trial: Trial) -> None:
+        """Removes what a program left of a trial that was killed after storing its result, before clearing up."""
+        if self.checkpoint_file(trial).exists() or self.lock_file(trial).exists():
+            with self.claim(trial) as ours:
+                if ours:
+                    self.drop_checkpoint(trial)
+
+    # ---- results ----
+
+    def save(self, result: TrialResult) -> None:
+        values = result.to_dict()
+        values["digest"] = digest(values)
+        line = json.dumps(values, separators=(",", ":")) + "\n"
+        write_atomically(self.result_file(result.trial), line.encode())
+
+    def load(self, trial: Trial) -> TrialResult | None:
+        """The stored result; None if there is none. A damaged file is set aside, not believed."""
+        return self._read(self.result_file(trial), trial.key)
+
+    def _read(self, file: Path, key: str) -> TrialResult | None:
+        try:
+            if is_special(file):
+                raise ValueError("not a file")
+            values = json.loads(file.read_bytes())
+            if values.pop("digest") != digest(values) or values["key"] != key:
+                raise ValueError("the content is not what was written")
+            result = TrialResult.from_dict(values)
+            if not _is_sound(result):
+                raise ValueError("no trial gives this")
+            return result if result.trial.key == key else None  # else a setting has come since, with a default
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise TapnetError(f"{file}: cannot be read ({error.strerror or error})") from None
+        except SettingError:
+            return None  # of a build that knows other settings; not damaged, only of no use here
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
+            _set_aside(file)
+            return None
+
+    def results(self) -> Iterator[TrialResult]:
+        """Every result that is there and whole, whatever its trial; files may have come from another machine."""
+        for file in sorted((self.folder / "trials").glob("*.json")):
+            result = self._read(file, file.stem)
+            if result is not None:
+                yield result
+
+    def save_run(self, values: Mapping[str, Any]) -> None:
+        """What the folder's last run was: its settings, its trials and their summary."""
+        write_atomically(self.folder / "run.json", json.dumps(values, indent=1).encode())
+
+    # ---- models and checkpoints ----
+
+    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+        """Weights and settings alone; reading the file runs no code."""
+        if not self.every_model and trial.fold > 0:
+            return
+        save_model_file(self.model_file(trial), weights, description)
+
+    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
+        self.write_checkpoint(trial, pack_checkpoint(trial, state))
+
+    def write_checkpoint(self, trial: Trial, packed: bytes) -> None:
+        write_atomically(self.checkpoint_file(trial), packed)
+
+    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
+        """The last state that was stored; None if there is none. A damaged file is set aside, not believed."""
+        file = self.checkpoint_file(trial)
+        try:
+            return unpack_checkpoint(trial, file.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, MemoryError) as error:
+            raise TapnetError(f"{file}: cannot be read ({error})") from None
+        except Exception:  # whatever a damaged file makes torch raise
+            _set_aside(file)
+            return None
+
+    def drop_checkpoint(self, trial: Trial) -> None:
+        self.checkpoint_file(trial).unlink(missing_ok=True)
+
+
+SEAL_BYTES = 32
+
+
+def pack_checkpoint(trial: Trial, state: Mapping[str, Any]) -> bytes:
+    packed = io.BytesIO()
+    torch.save(state, packed)
+    content = packed.getvalue()
+    return _seal(trial, content) + content
+
+
+def unpack_checkpoint(trial: Trial, packed: bytes) -> dict[str, Any]:
+    content = packed[SEAL_BYTES:]
+    if packed[:SEAL_BYTES] != _seal(trial, content):
+        raise ValueError("the content is not what was written")
+    state: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    return state
+
+
+def _seal(trial: Trial, content: bytes) -> bytes:
+    """Stands before a checkpoint's content, and fits no other content and no other trial."""
+    return hashlib.blake2b(content, digest_size=SEAL_BYTES, key=trial.key.encode()).digest()
+
+
+def _is_sound(result: TrialResult) -> bool:
+    """Whether its numbers are numbers, and its curves have a value an epoch."""
+    return (
+        fits(result.seconds, float)
+        and fits(result.parameters, int)
+        and isinstance(result.versions, dict)
+        and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
+        and math.isfinite(result.reading.accuracy)
+    )
+
+
+def _set_aside(file: Path) -> None:
+    try:
+        file.replace(file.with_suffix(".damaged"))
+    except FileNotFoundError:
+        pass  # another program has just done it
+    except OSError as error:
+        raise TapnetError(f"{file}: is damaged, and cannot be renamed ({error.strerror or error})") from None
+
+
+def save_model_file(file: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+    """Weights and settings alone, and their checksum; reading the file runs no code."""
+    from safetensors.torch import save
+
+    sealed = {**description, "checksum": _checksum(weights, description)}
+    packed = save(dict(weights), metadata={"tapnet": json.dumps(sealed)})
+    write_atomically(file, packed)
+
+
+def load_model_file(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Weights and description of a stored model; a checksum is optional, but if there is one, it is right."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="pt") as stored:
+            metadata = stored.metadata() or {}
+            weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        description = json.loads(metadata["tapnet"])
+        checksum = description.pop("checksum", None)
+    except FileNotFoundError:
+        raise DataError(f"{file}: no such file") from None
+    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        raise DataError(f"{file}: not a model of tapnet, which `tapnet train` writes as .safetensors") from None
+    except OSError as error:
+        raise DataError(f"{file}: not a model of tapnet ({error.strerror or error})") from None
+    if checksum not in (None, _checksum(weights, description)):
+        raise DataError(f"{file}: damaged: its content is not what was written")
+    return weights, description
+
+
+def _checksum(weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> str:
+    from safetensors.torch import save
+
+    content = hashlib.blake2b(json.dumps(description).encode(), digest_size=16)
+    content.update(save(dict(weights)))
+    return content.hexdigest()

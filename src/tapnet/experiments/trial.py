@@ -1,0 +1,220 @@
+"""A trial: model and settings, data set, protocol, fold and seed, frozen; and what comes of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import platform
+import subprocess
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+from tapnet import __version__
+from tapnet.errors import SettingError
+from tapnet.models.registry import find_model
+from tapnet.ops.connectivity import Connectivity
+from tapnet.training import protocol as protocols
+from tapnet.training.protocol import Protocol, Reading
+
+T = TypeVar("T")
+Device = Literal["cpu", "cuda"]
+LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
+MOST_AT_ONCE = 10_000  # threads or devices
+ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a model is trained; the defaults are the paper's and its authors' earlier program's."""
+
+    epochs: int = 200
+    batch_size: int = 64
+    lr: float = 0.001
+    weight_decay: float = 0.0008
+    amsgrad: bool = True
+    halve_lr_every: int = 0  # epochs; 0: never
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if not 1 <= getattr(self, name) < 2**31:
+                raise SettingError(f"{name} is at least 1 and below 2³¹, not {getattr(self, name)}")
+        if self.halve_lr_every < 0:
+            raise SettingError(f"halve_lr_every is at least 0, not {self.halve_lr_every}")
+        for name in ("lr", "weight_decay"):  # 1 and 1.0 are one setting
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if not 0 < self.lr < float("inf"):
+            raise SettingError(f"lr is above 0, not {self.lr}")
+        if not 0 <= self.weight_decay < float("inf"):
+            raise SettingError(f"weight_decay is at least 0, not {self.weight_decay}")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One model trained once: hashable, and named by the hash of everything that its numbers depend on."""
+
+    dataset: str
+    data: str  # the data set's checksum
+    model: str
+    settings: Any  # the model's frozen settings
+    protocol: Protocol
+    fold: int
+    folds: int = 10
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    seed: int = 0
+    threads: int = 1  # sums round differently with it
+    device: Device = "cpu"
+    arithmetic: int = ARITHMETIC
+    devices: int = 1  # that share each step
+
+    def __post_init__(self) -> None:
+        protocols.check(self.protocol, self.folds, self.fold)
+        if not 0 <= self.seed < 2**63:
+            raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
+        for name in ("threads", "devices"):
+            if not 1 <= getattr(self, name) <= MOST_AT_ONCE:
+                raise SettingError(f"{name} is 1 to {MOST_AT_ONCE}, not {getattr(self, name)}")
+
+    @cached_property
+    def key(self) -> str:
+        return digest(self.to_dict())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trial) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def derived_seed(self) -> int:
+        """What initialisation, order and dropout are drawn from: it follows from the settings, the fold and seed."""
+        of_the_machine = ("data", "threads", "device", "devices", "arithmetic")
+        given = {k: v for k, v in asdict(self).items() if k not in of_the_machine}
+        return int(digest(given), 16) % 2**63
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that its numbers depend on; one device, which is usual, goes without saying."""
+        return {k: v for k, v in asdict(self).items() if (k, v) != ("devices", 1)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Trial:
+        settings = _known(find_model(values["model"]).settings, values["settings"])
+        training = _known(TrainingSettings, values["training"])
+        return _known(cls, {"arithmetic": 1, **values, "settings": settings, "training": training})
+
+
+def _known(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Settings as they were stored; those of a newer build may have names that this one does not know."""
+    unknown = values.keys() - {one.name for one in fields(cast(Any, kind))}
+    if unknown:
+        raise SettingError(f"this build knows no setting {', '.join(sorted(unknown))}")
+    return kind(**values)
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """What a trial gave: curves over the epochs, and the accuracies that can be read off them."""
+
+    trial: Trial
+    curves: Mapping[str, Sequence[float]]  # a value an epoch; losses, and accuracies in percent
+    seconds: float
+    parameters: int
+    versions: Mapping[str, str]
+    coarsened: Sequence[Connectivity] = ()  # of the test graphs after training: as they are, then after each pooling
+
+    @property
+    def diverged(self) -> bool:
+        return not all(map(math.isfinite, self.curves.get("train_loss", ())[-1:]))
+
+    @property
+    def reading(self) -> Reading:
+        """The accuracy that the trial's own protocol reports."""
+        return protocols.read_off(self.trial.protocol, self.curves)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "key": self.trial.key,
+            "trial": self.trial.to_dict(),
+            "accuracy": self.reading.accuracy,
+            "epoch": self.reading.epoch,
+            "readings": {name: r._asdict() for name, r in protocols.readings(self.curves).items()},
+            "parameters": self.parameters,
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+            "coarsened": [asdict(level) for level in self.coarsened],
+            "curves": {name: _packed(values) for name, values in self.curves.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrialResult:
+        return cls(
+            Trial.from_dict(values["trial"]),
+            {name: _unpacked(curve) for name, curve in values["curves"].items()},
+            values["seconds"],
+            values["parameters"],
+            values["versions"],
+            tuple(Connectivity(**level) for level in values.get("coarsened", ())),
+        )
+
+
+def rounded(value: float) -> float:
+    """What a curve records: six digits, so that a stored trial is small and reads as it did before it was stored."""
+    return float(f"{value:.6g}")
+
+
+def _packed(curve: Sequence[float]) -> str:
+    """A curve as text: JSON (null for a loss that is no number), compressed, in base 64."""
+    values = [rounded(v) if math.isfinite(v) else None for v in curve]
+    return base64.b64encode(zlib.compress(json.dumps(values, separators=(",", ":")).encode(), 9)).decode()
+
+
+def _unpacked(curve: str | Sequence[float | None]) -> list[float]:
+    """A curve as it was packed; an earlier build stored the list itself."""
+    if isinstance(curve, str):
+        unzip = zlib.decompressobj()
+        text = unzip.decompress(base64.b64decode(curve, validate=True), LONGEST_CURVE)
+        if unzip.unconsumed_tail:
+            raise ValueError("a curve longer than any")
+        values: Sequence[float | None] = json.loads(text)
+    else:
+        values = curve
+    return [math.nan if v is None else rounded(v) for v in values]
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What the numbers of a trial may depend on beside its settings."""
+    import numpy
+    import torch
+
+    return {
+        "tapnet": __version__,
+        "torch": str(torch.__version__),
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str:
+    """Of the working copy that the program runs from; empty for an installed one."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return ""
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def digest(values: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits that change with any of the values."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

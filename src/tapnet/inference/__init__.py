@@ -1,0 +1,1 @@
+"""Trained models in files: prediction and explanation."""

@@ -1,0 +1,1 @@
+"""File formats: finding, downloading, reading, checking, caching and writing graphs."""

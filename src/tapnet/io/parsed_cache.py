@@ -1,0 +1,66 @@
+"""Parsed copies of data sets, so that a text file is parsed once: one .npz a data set, replaced when it changes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.files import replacing
+from tapnet.io.layout import Layout
+from tapnet.io.locate import cache_dir
+
+LAYOUT = 3  # to be raised when what is stored, or how files are parsed, changes
+
+_ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
+_WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]
+
+
+def load(layout: Layout) -> GraphDataset | None:
+    """The parsed copy of these files, if there is one and the files have not changed since."""
+    try:
+        with np.load(_place(layout), allow_pickle=False) as stored:
+            words = json.loads(stored["words"].tobytes())
+            if words.pop("signature") != signature(layout):
+                return None
+            arrays: dict[str, Any] = {key: torch.from_numpy(stored[key]) for key in _ARRAYS if key in stored}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None  # not there, or damaged: parse again
+    return GraphDataset(**arrays, **{key: _tuples(value) for key, value in words.items()})
+
+
+def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
+    """``signed`` is the files' signature from before they were read. Not being able to write is no failure."""
+    words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
+    arrays: dict[str, Any] = {key: getattr(dataset, key).numpy() for key in _ARRAYS if _is_tensor(dataset, key)}
+    arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
+    with contextlib.suppress(OSError), replacing(_place(layout)) as out:
+        np.savez(out, **arrays)
+
+
+def _is_tensor(dataset: GraphDataset, key: str) -> bool:
+    return isinstance(getattr(dataset, key), Tensor)
+
+
+def _place(layout: Layout) -> Path:
+    name = hashlib.blake2b(f"{layout.root.resolve()} {layout.prefix}".encode(), digest_size=8).hexdigest()
+    return cache_dir() / "parsed" / f"{layout.prefix}-{name}.npz"
+
+
+def signature(layout: Layout) -> list[Any]:
+    """Changes whenever a file of the data set is written."""
+    stats = [(file, file.stat()) for file in layout.files()]
+    return [LAYOUT, *([file.name, stat.st_size, stat.st_mtime_ns] for file, stat in stats)]
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

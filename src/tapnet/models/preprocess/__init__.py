@@ -1,0 +1,1 @@
+"""What a model computes once for a data set."""

@@ -1,0 +1,1 @@
+"""Pooling layers, one file each, with one base class and one registry."""

@@ -1,0 +1,1 @@
+"""What is computed on flat arrays: sparse products, segments, top-k, dropout."""

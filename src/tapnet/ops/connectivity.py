@@ -1,0 +1,34 @@
+"""How graphs hang together: edges, isolated nodes, components. What the paper's connectivity term is about."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from tapnet.data.batch import GraphBatch
+
+
+@dataclass(frozen=True)
+class Connectivity:
+    """Counts over a number of graphs; the counts of more graphs can be added."""
+
+    graphs: int
+    nodes: int
+    edges: int  # undirected
+    isolated: int  # nodes without a neighbour
+    components: int
+
+    @classmethod
+    def of(cls, batch: GraphBatch) -> Connectivity:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        starts, neighbors = batch.rowptr.cpu().numpy(), batch.col.cpu().numpy()
+        n = batch.num_nodes
+        matrix = csr_array((np.ones(len(neighbors), dtype=np.int8), neighbors, starts), shape=(n, n))
+        components = connected_components(matrix, directed=False, return_labels=False) if n else 0
+        return cls(batch.num_graphs, n, len(neighbors) // 2, int((np.diff(starts) == 0).sum()), int(components))
+
+    def __add__(self, other: Connectivity) -> Connectivity:
+        return Connectivity(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))

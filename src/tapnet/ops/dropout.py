@@ -1,0 +1,70 @@
+"""Dropout from cheap random bits: on a CPU, torch's own draws one slow random number an element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from tapnet._loops.jit import array, is_compiled
+from tapnet._loops.rows import dropout_forward
+from tapnet.errors import SettingError
+from tapnet.ops.autograd import apply_function
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which elements are kept. It is the seed alone: applying it again, as going back does, draws the same."""
+
+    p: float
+    seed: int
+
+    @classmethod
+    def draw(cls, p: float) -> Mask:
+        """A new one from torch's generator."""
+        return cls(p, int(torch.empty((), dtype=torch.int64).random_()))
+
+    def on(self, h: Tensor) -> Tensor:
+        """h / (1-p) with probability 1-p, else 0. Without a gradient."""
+        if not is_compiled(h):
+            generator = torch.Generator(h.device).manual_seed(self.seed)
+            kept = torch.empty(h.shape, dtype=h.dtype, device=h.device)  # in the same order however h is laid out
+            return h * kept.bernoulli_(1 - self.p, generator=generator).div_(1 - self.p)
+        limit = min(max(1, round((1 - self.p) * 2**32)), 2**32 - 1)
+        out = np.empty(h.shape, array(h).dtype)
+        dropout_forward(array(h).ravel(), self.seed, limit, 2**32 / limit, out.ravel())
+        return torch.from_numpy(out)
+
+    def applied(self, h: Tensor) -> Tensor:
+        """The same with a gradient."""
+        result: Tensor = apply_function(_Dropout, h, self)
+        return result
+
+
+def dropout(h: Tensor, p: float, training: bool) -> Tensor:
+    """Zeroes each element with probability p and scales the others by 1 / (1-p)."""
+    if not training or p == 0:
+        return h
+    return Mask.draw(p).applied(h)
+
+
+def check_dropout(p: float) -> None:
+    if not 0 <= p < 1:
+        raise SettingError(f"dropout is at least 0 and below 1, not {p}")
+
+
+class _Dropout(Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, mask: Mask) -> Tensor:
+        ctx.mask = mask
+        return mask.on(h)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return ctx.mask.on(grad), None

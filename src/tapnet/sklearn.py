@@ -1,0 +1,621 @@
+"""TAPClassifier: TAPNet as a scikit-learn estimator, for graphs as NetworkX, PyG or GraphDataset hold them."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.errors import DataError, SettingError
+from tapnet.experiments.final import model_file
+from tapnet.experiments.run_trial import describe_model, make_optimizer, train_epoch
+from tapnet.experiments.trial import TrainingSettings, Trial
+from tapnet.inference.explain import Layer
+from tapnet.inference.explain import explain as explain_network
+from tapnet.inference.saved import GRAPHS_AT_ONCE, SavedModel
+from tapnet.io.graph_files import require_classes
+from tapnet.models.base import DataShape
+from tapnet.models.spec import check_types
+from tapnet.models.tapnet import SPEC, Activation, Pool, TAPNet, TAPNetSettings
+from tapnet.nn.link import LinkReading
+from tapnet.nn.similarity import Similarity
+from tapnet.nn.tap import Gate
+from tapnet.ops.csr import Norm
+from tapnet.progress import counting
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
+    Graph: TypeAlias = nx.Graph | Data
+    Graphs: TypeAlias = GraphDataset | Sequence[nx.Graph] | Sequence[Data] | NDArray[np.object_]
+
+ROWS_PRINTED = 10  # nodes of a pooling layer
+
+
+@dataclass(frozen=True)
+class NodeVotes:
+    """What a pooling layer thought of one node."""
+
+    node: Hashable  # its name in the graph
+    kept: bool
+    score: float
+    local: float | None = None  # the parts of the score, where TAP gave it
+    global_: float | None = None
+    connectivity: float | None = None
+
+
+@dataclass(frozen=True)
+class LayerExplanation:
+    """What one pooling layer kept of the nodes that came in, highest score first."""
+
+    nodes: tuple[NodeVotes, ...]
+
+    @property
+    def kept(self) -> tuple[NodeVotes, ...]:
+        return tuple(n for n in self.nodes if n.kept)
+
+
+@dataclass(frozen=True, repr=False)
+class GraphExplanation:
+    """A prediction and the nodes behind it. Printed as a table; ``pandas.DataFrame(layer.nodes)`` has it all."""
+
+    prediction: Any
+    probabilities: dict[Any, float]
+    layers: tuple[LayerExplanation, ...]
+
+    def __repr__(self) -> str:
+        chances = ", ".join(f"{name} {p:.3f}" for name, p in self.probabilities.items())
+        lines = [f"prediction: {self.prediction} ({chances})"]
+        for number, layer in enumerate(self.layers, 1):
+            lines.append(f"pooling layer {number}: {len(layer.kept)} of {len(layer.nodes)} nodes kept")
+            lines += _table(layer.kept[:ROWS_PRINTED], 3 + len(str(len(layer.nodes))))  # votes are about 1/n
+            if len(layer.kept) > ROWS_PRINTED:
+                lines.append(f"  … and {len(layer.kept) - ROWS_PRINTED} more")
+        return "\n".join(lines)
+
+
+class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """TAPNet with scikit-learn's manners: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
+
+    Graphs come as a list (a tuple, an object array) of NetworkX graphs or of PyG ``Data``, or as a ``GraphDataset``.
+    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings.
+
+    Args:
+        epochs, batch_size, lr, weight_decay: as ``TrainingSettings`` says.
+        hidden_channels … link_reading: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        features: what a node is to the network: "labels", "degrees", "attributes", or None for what is there: labels
+            where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
+        node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.
+        node_attributes: the name of the one with a number, or as many numbers at each node.
+        early_stopping: hold out a stratified part, stop when its loss has not fallen for ``n_iter_no_change``
+            epochs, and take the weights of the epoch where it was lowest.
+        validation_fraction: of the graphs, held out for that.
+        n_iter_no_change: epochs.
+        random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
+        threads: of one fit or prediction; sums round differently with another number.
+        verbose: show a bar while training, where standard error is a terminal.
+
+    Attributes:
+        classes_: [C] as they are in y, sorted.
+        n_features_in_: the number of node categories, or of node attributes.
+        n_iter_: epochs that were trained.
+        loss_curve_: the mean training loss of a graph, an epoch each.
+        validation_loss_curve_: with early stopping, the mean loss of a graph that was held out; else None.
+        best_epoch_: the epoch, from 1, whose weights were taken.
+        model_: a ``SavedModel``; ``model_.network`` is the ``TAPNet``.
+    """
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 100,
+        batch_size: int = 64,
+        lr: float = 0.001,
+        weight_decay: float = 0.0008,
+        hidden_channels: int = 48,
+        ratios: Sequence[float] = (0.8, 0.6, 0.4),
+        pool: Pool = "tap",
+        connectivity: float = 0.1,
+        similarity: Similarity = "bilinear",
+        local_voting: bool = True,
+        global_voting: bool = True,
+        gate: Gate = "straight-through",
+        norm: Norm = "neighbour",
+        activation: Activation = "relu",
+        dropout: float = 0.3,
+        classifier_channels: int = 512,
+        classifier_dropout: float = 0.2,
+        aux: float = 0.0,
+        link_reading: LinkReading = "sigmoid",
+        features: Features | None = None,
+        node_label: str = "label",
+        node_attributes: str = "attributes",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        random_state: int | np.random.RandomState | None = None,
+        threads: int = 1,
+        verbose: bool | int = False,
+    ) -> None:
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.hidden_channels = hidden_channels
+        self.ratios = ratios
+        self.pool = pool
+        self.connectivity = connectivity
+        self.similarity = similarity
+        self.local_voting = local_voting
+        self.global_voting = global_voting
+        self.gate = gate
+        self.norm = norm
+        self.activation = activation
+        self.dropout = dropout
+        self.classifier_channels = classifier_channels
+        self.classifier_dropout = classifier_dropout
+        self.aux = aux
+        self.link_reading = link_reading
+        self.features = features
+        self.node_label = node_label
+        self.node_attributes = node_attributes
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.threads = threads
+        self.verbose = verbose
+
+    # ---- training ----
+
+    def fit(self, X: Graphs, y: ArrayLike | None = None) -> TAPClassifier:
+        """Trains on graphs and their classes.
+
+        Without ``y`` the graphs carry them: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
+        """
+        settings, training = self._settings()
+        graphs = _checked(X)
+        classes, codes = _numbered(_targets(graphs, y))
+        dataset = self._dataset(graphs, codes)
+        if self.features is None and dataset.node_labels is None and dataset.node_attributes is None:
+            self._note_what_is_unused(graphs)
+        values = tuple(classes.tolist())
+        names = dataset.class_names if values == dataset.classes else None
+        dataset = replace(dataset, y=torch.from_numpy(codes), classes=values, class_names=names)
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(2**31 - 1))
+        train, held_out = self._split(codes, rng)
+        about = self._describe(dataset, settings, training, seed, _kind(graphs))
+        with _alone(self.threads, seed):
+            assert SPEC.build is not None
+            model = SavedModel(SPEC.build(DataShape.of(dataset), settings), about)
+            self._train(model, dataset, training, train, held_out, torch.Generator().manual_seed(seed))
+        self.model_, self.classes_, self.n_features_in_ = model, classes, dataset.num_features
+        return self
+
+    def _note_what_is_unused(self, graphs: Any) -> None:
+        """Nodes with something to tell, under another name than the one that is read."""
+        if _kind(graphs) != "NetworkX":
+            return
+        names = [set(values) for g in graphs for _, values in g.nodes(data=True)]
+        everywhere: set[Any] = set.intersection(*names) if names else set()
+        if unused := sorted(everywhere - {"self_loop"}, key=str):
+            warnings.warn(
+                f"no node has the attribute {self.node_label!r}, so a node is its degree; nodes have "
+                f"{', '.join(map(repr, unused))}: node_label={unused[0]!r} makes it their category, "
+                'features="degrees" keeps the degree',
+                stacklevel=3,
+            )
+
+    def _train(
+        self,
+        model: SavedModel,
+        dataset: GraphDataset,
+        training: TrainingSettings,
+        train: Tensor,
+        held_out: Tensor | None,
+        order: torch.Generator,
+    ) -> None:
+        network, optimizer = model.network, make_optimizer(model.network, training)
+        data = model.encode(dataset)
+        unseen = None if held_out is None else model.encode(dataset.subset(held_out))
+        losses: list[float] = []
+        validation_losses: list[float] = []
+        best, best_weights = 0, network.state_dict()
+        with counting(training.epochs, "TAPClassifier") if self.verbose else nullcontext(_nothing) as advance:
+            for epoch in range(1, training.epochs + 1):
+                shuffled = train[torch.randperm(len(train), generator=order)]
+                losses.append(train_epoch(network, optimizer, data, shuffled.split(training.batch_size)))
+                advance(1)
+                if not math.isfinite(losses[-1]):
+                    raise SettingError(
+                        f"training diverged in epoch {epoch}: the loss is {losses[-1]}; lr is {training.lr:g}, "
+                        "a smaller one may help"
+                    )
+                if unseen is None:
+                    continue
+                validation_losses.append(_loss(model, unseen))
+                if best == 0 or validation_losses[-1] < validation_losses[best - 1]:
+                    best, best_weights = epoch, {k: v.clone() for k, v in network.state_dict().items()}
+                elif epoch - best >= self.n_iter_no_change:
+                    break
+        network.load_state_dict(best_weights)
+        network.eval()
+        self.n_iter_, self.loss_curve_ = len(losses), losses
+        self.validation_loss_curve_ = validation_losses if best else None
+        self.best_epoch_ = best or len(losses)
+
+    def _settings(self) -> tuple[TAPNetSettings, TrainingSettings]:
+        params = {name: _native(value) for name, value in self.get_params().items()}
+
+        def of(settings: type[Any]) -> dict[str, Any]:
+            return {f.name: params[f.name] for f in fields(settings) if f.name in params}
+
+        check_types(TrainingSettings, of(TrainingSettings))
+        for name in ("threads", "n_iter_no_change"):
+            if not (type(params[name]) is int and params[name] >= 1):
+                raise SettingError(f"{name} is a whole number of at least 1, not {params[name]!r}")
+        for name in ("node_label", "node_attributes"):
+            if not isinstance(params[name], str):
+                raise SettingError(f"{name} is the name of a node attribute, not {params[name]!r}")
+        made: TAPNetSettings = SPEC.make_settings("", of(TAPNetSettings))
+        return made, TrainingSettings(**of(TrainingSettings))
+
+    def _split(self, codes: NDArray[np.int64], rng: np.random.RandomState) -> tuple[Tensor, Tensor | None]:
+        """The numbers of the graphs to train on, and of those held out."""
+        every = np.arange(len(codes))
+        if not self.early_stopping:
+            return torch.from_numpy(every), None
+        fraction = self.validation_fraction
+        if not 0 < fraction < 1:
+            raise SettingError(f"validation_fraction is above 0 and below 1, not {fraction!r}")
+        try:
+            parts = train_test_split(every, test_size=float(fraction), stratify=codes, random_state=rng)
+        except ValueError as error:
+            raise DataError(f"{fraction} of {len(codes)} graphs cannot be held out: {error}") from None
+        train, held_out = (torch.from_numpy(np.sort(part)) for part in parts)
+        return train, held_out
+
+    def _describe(
+        self, dataset: GraphDataset, settings: TAPNetSettings, training: TrainingSettings, seed: int, kind: str
+    ) -> dict[str, Any]:
+        """What a model file says, and how this estimator was made."""
+        trial = Trial(
+            dataset.name, dataset.checksum, SPEC.name, settings, "fair", 0,
+            training=training, seed=seed, threads=_native(self.threads),
+        )  # fmt: skip
+        about = describe_model(trial, dataset)
+        for key in ("protocol", "fold", "folds"):  # there were none
+            del about["trial"][key]
+        said = asdict(settings) | asdict(training)
+        own = {name: _native(value) for name, value in self.get_params().items() if name not in said}
+        about["estimator"] = {k: v for k, v in own.items() if _in_json(v)} | {"input": kind}
+        return about
+
+    # ---- prediction ----
+
+    def predict(self, X: Graphs) -> NDArray[Any]:
+        """[G] the most probable class of each graph."""
+        check_is_fitted(self)
+        best: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return best
+
+    def predict_proba(self, X: Graphs) -> NDArray[np.float64]:
+        """[G, C] in the order of ``classes_``."""
+        data = self._read(X)
+        with _alone(self.threads):
+            return self.model_.probabilities(data).double().numpy()
+
+    def transform(self, X: Graphs) -> NDArray[np.float32]:
+        """[G, width] graph embeddings: the readouts of all levels, which are what the classifier gets."""
+        data = self._read(X)
+        network, found = self._network, torch.empty(len(data), self._n_features_out)
+        with _alone(self.threads), torch.inference_mode():
+            for graphs in torch.arange(len(data)).split(GRAPHS_AT_ONCE):
+                for part in network.micro_batches(graphs, data.nodes_per_graph[graphs]):
+                    found[part] = network.readouts(network.levels(data.batch(part)))
+        return found.numpy()
+
+    def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """The accuracy; without ``y`` by the classes that the graphs carry."""
+        check_is_fitted(self)
+        return float(super().score(X, column_or_1d(_targets(_checked(X), y)), sample_weight))
+
+    def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
+        """Which nodes each pooling layer kept of one graph, by their names, and why."""
+        check_is_fitted(self)
+        if isinstance(graph, list | tuple):
+            raise DataError("one graph is explained at a time: give the graph itself, not a list")
+        graphs = graph if isinstance(graph, GraphDataset) else _checked([graph])
+        if len(graphs) != 1:
+            raise DataError(f"one graph is explained at a time, not {len(graphs)}")
+        data = self._read(graphs)
+        with _alone(self.threads):
+            found = explain_network(self._network, data.batch([0]))
+        names = list(graphs[0]) if _kind(graphs) == "NetworkX" else range(data.num_nodes)
+        classes = self.classes_.tolist()
+        return GraphExplanation(
+            classes[int(found.probabilities.argmax())],
+            dict(zip(classes, found.probabilities.tolist(), strict=True)),
+            tuple(_explained(layer, names) for layer in found.layers),
+        )
+
+    def _read(self, X: Graphs) -> GraphDataset:
+        """The graphs as the network reads them."""
+        check_is_fitted(self)
+        graphs = _checked(X)
+        dataset = self._dataset(graphs, np.zeros(len(graphs), np.int64), self.model_)
+        return self.model_.encode(dataset, [f"graph {i}" for i in range(len(dataset))])
+
+    @property
+    def _network(self) -> TAPNet:
+        assert isinstance(self.model_.network, TAPNet)
+        return self.model_.network
+
+    @property
+    def _n_features_out(self) -> int:  # what get_feature_names_out counts
+        return self._network.classifier.hidden.in_features
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = False
+        return tags
+
+    # ---- one file ----
+
+    def save(self, path: str | Path) -> None:
+        """Weights and settings in one file, for ``load`` and for the commands; reading it runs no code.
+
+        It holds classes and node categories that are text, numbers, booleans, None or tuples of them. Pickling the
+        estimator keeps any, and the loss curve too.
+        """
+        check_is_fitted(self)
+        about = dict(self.model_.about)
+        for what in ("classes", "categories"):
+            values = about[what] and [_native(value) for value in about[what]]
+            odd = [v for v in values or () if not all(map(_in_json, v if isinstance(v, tuple) else (v,)))]
+            if odd:
+                raise DataError(f"a model file cannot hold {odd[0]!r}, one of the {what}; pickle the estimator instead")
+            about[what] = values
+        replace(self.model_, about=about).save(Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> TAPClassifier:
+        """From a file that ``save`` or training by command wrote, or a run's folder; safe with a stranger's."""
+        saved = SavedModel.load(model_file(Path(path)))
+        if not isinstance(saved.network, TAPNet):
+            raise DataError(f"{path}: holds the model {saved.about['trial']['model']}, which is not TAPNet")
+        try:
+            said = {**saved.about["trial"].get("training", {}), **saved.about.get("estimator", {})}
+            settings = asdict(saved.network.settings)
+            found = cls(**{k: v for k, v in {**said, **settings}.items() if k in cls().get_params()})
+            found.classes_ = column_or_1d(saved.classes)
+            found._settings()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(f"{path}: not a model that this version can use ({error})") from None
+        found.model_, found.n_features_in_ = saved, saved.network.in_channels
+        return found
+
+    # ---- graphs ----
+
+    def _dataset(self, graphs: Any, codes: NDArray[np.int64], model: SavedModel | None = None) -> GraphDataset:
+        """Graphs of any kind with these numbers for classes, and the features that a model reads, if there is one."""
+        features = self.features if model is None else model.features
+        kind = _kind(graphs)
+        if kind == "NetworkX":
+            return self._from_networkx(graphs, codes, features)
+        if kind == "PyG":
+            return _from_pyg(graphs, codes, features, model)
+        dataset: GraphDataset = graphs
+        return dataset if features in (None, dataset.features) else dataset.with_features(features)
+
+    def _from_networkx(
+        self, graphs: Sequence[nx.Graph], codes: NDArray[np.int64], features: Features | None
+    ) -> GraphDataset:
+        if features in (None, "labels"):
+            _check_nodes(graphs, self.node_label, features is not None or self.node_label != "label")
+        if features == "attributes" or (features is None and not _has_label(graphs, self.node_label)):
+            _check_nodes(graphs, self.node_attributes, features is not None or self.node_attributes != "attributes")
+        try:
+            dataset = GraphDataset.from_networkx(
+                graphs,
+                codes.tolist(),
+                node_label=self.node_label,
+                node_attributes=self.node_attributes,
+                edge_label="",  # no model reads what is on the edges
+                edge_attributes="",
+                features=features,
+            )
+        except TypeError as error:
+            raise DataError(f"the node attribute {self.node_label!r} is no category: {error}") from None
+        if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
+            return dataset.with_features("attributes")
+        return dataset
+
+
+def _from_pyg(
+    graphs: Sequence[Data], codes: NDArray[np.int64], features: Features | None, model: SavedModel | None
+) -> GraphDataset:
+    from torch_geometric.data import Data
+
+    # A Data cut out of a GraphDataset such as the model was trained on has that one's numbers for labels.
+    cut = model is not None and model.about.get("estimator", {}).get("input", "GraphDataset") == "GraphDataset"
+    numbers = "node_labels" if cut and features == "labels" and all("node_labels" in g for g in graphs) else "x"
+    key = "node_attributes" if features == "attributes" else "x"  # floats, even if those of a few graphs look one-hot
+    plain = []
+    for i, (g, code) in enumerate(zip(graphs, codes, strict=True)):
+        if g.edge_index is None:
+            raise DataError(f"graph {i} has no edge_index")
+        rows = {"self_loop": g.get("self_loop")} | ({} if features == "degrees" else {key: g.get(numbers)})
+        plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
+    categories = model.categories if model is not None and numbers == "node_labels" else None
+    return GraphDataset.from_pyg(plain, features=features, categories=categories)
+
+
+_ALONE = threading.RLock()
+
+
+@contextmanager
+def _alone(threads: int, seed: int | None = None) -> Iterator[None]:
+    """So many threads of torch, and its generator from this seed; afterwards both are as they were.
+
+    Both belong to the whole process, so one estimator works at a time: joblib's threads would draw from one another.
+    """
+    with _ALONE, torch.random.fork_rng(devices=[]):
+        before = torch.get_num_threads()
+        torch.set_num_threads(int(threads))
+        if seed is not None:
+            torch.default_generator.manual_seed(seed)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _loss(model: SavedModel, dataset: GraphDataset) -> float:
+    """The mean cross-entropy of a graph; of a network that answers nonsense it is infinite."""
+    model.network.eval()
+    given = model.probabilities(dataset).gather(1, dataset.y.unsqueeze(1))
+    return float(given.clamp(min=torch.finfo(given.dtype).tiny).log().neg().mean().nan_to_num(nan=math.inf))
+
+
+def _checked(X: Any) -> Any:
+    """A GraphDataset as it is, else a list of graphs of one kind, or a sentence that says what is wrong."""
+    import networkx as nx
+
+    if isinstance(X, GraphDataset):
+        if len(X) == 0:
+            raise DataError(f"{X.name} has no graphs")
+        return X
+    if isinstance(X, nx.Graph) or (hasattr(X, "edge_index") and _kind([X])):
+        raise DataError("one graph is not a list of graphs: put it in one")
+    if isinstance(X, str | bytes | dict) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) != 1:
+        shape = f" of shape {X.shape}" if hasattr(X, "shape") else ""
+        raise DataError(f"graphs come as a list of NetworkX graphs or PyG Data, not as {type(X).__name__}{shape}")
+    graphs = list(X)
+    if not graphs:
+        raise DataError("there are no graphs: the list is empty")
+    kinds = [_kind([g]) for g in graphs]
+    for i, kind in enumerate(kinds):
+        if not kind:
+            raise DataError(f"graph {i} is neither a NetworkX graph nor a PyG Data but {type(graphs[i]).__name__}")
+        if kind != kinds[0]:
+            raise DataError(f"graphs are all of one kind: graph 0 is of {kinds[0]}, graph {i} of {kind}")
+        if (len(graphs[i]) if kind == "NetworkX" else graphs[i].num_nodes) == 0:
+            raise DataError(f"graph {i} has no nodes")
+    return graphs
+
+
+def _kind(graphs: Any) -> str:
+    """What the first of the graphs is; nothing for what is no graph."""
+    import networkx as nx
+
+    if isinstance(graphs, GraphDataset):
+        return "GraphDataset"
+    if isinstance(graphs[0], nx.Graph):
+        return "NetworkX"
+    from torch_geometric.data import Data
+
+    return "PyG" if isinstance(graphs[0], Data) else ""
+
+
+def _targets(graphs: Any, y: ArrayLike | None) -> Any:
+    """[G] the classes as they were given, or as the graphs carry them."""
+    if y is not None:
+        y = np.asarray(y)
+        if y.ndim and len(y) != len(graphs):
+            raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
+        return y
+    kind = _kind(graphs)
+    if kind == "GraphDataset":
+        require_classes(graphs)
+        return np.asarray([graphs.classes[i] for i in graphs.y.tolist()])
+    where = 'graph.graph["y"]' if kind == "NetworkX" else "data.y, one number"
+    own = [g.graph.get("y") if kind == "NetworkX" else g.y for g in graphs]
+    for i, value in enumerate(own):
+        if value is None or (kind == "PyG" and torch.as_tensor(value).numel() != 1):
+            raise DataError(f"graph {i} has no class: give y, or set {where}")
+    return np.asarray(own if kind == "NetworkX" else [torch.as_tensor(value).item() for value in own])
+
+
+def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes, sorted, and the number of each graph's."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise DataError(f"every graph is of class {classes[0]}; there is nothing to tell apart")
+    return classes, codes.astype(np.int64)
+
+
+def _has_label(graphs: Sequence[nx.Graph], key: str) -> bool:
+    return any(key in values for g in graphs for _, values in g.nodes(data=True))
+
+
+def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> None:
+    """Every node has the attribute, or none of them has, if it is not needed."""
+    having = [[key in values for _, values in g.nodes(data=True)] for g in graphs]
+    some = any(map(any, having))
+    lacking = next((i for i, has in enumerate(having) if not all(has)), None)
+    if lacking is not None and (some or needed):
+        node = list(graphs[lacking])[having[lacking].index(False)]
+        others = "others have" if some else "no node has"
+        own = ", ".join(map(repr, graphs[lacking].nodes[node]))
+        has = f"; it has {own}" if own else ""
+        raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}{has}")
+
+
+def _explained(layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:
+    parts = [layer.score, layer.local, layer.global_, layer.connectivity]
+    columns = [part.tolist() if part is not None else [None] * len(layer.nodes) for part in parts]
+    rows = zip(layer.nodes.tolist(), layer.kept.tolist(), *columns, strict=True)
+    nodes = [NodeVotes(names[number], *values) for number, *values in rows]
+    return LayerExplanation(tuple(sorted(nodes, key=lambda n: (not n.kept, -n.score))))
+
+
+def _table(nodes: Sequence[NodeVotes], decimals: int) -> list[str]:
+    """A line a node under a line of headings; no column for votes that there are not."""
+    columns = {"node": [str(n.node) for n in nodes]}
+    for name in ("score", "local", "global", "connectivity"):
+        values = [getattr(n, "global_" if name == "global" else name) for n in nodes]
+        if None not in values:
+            columns[name] = [f"{value:.{decimals}f}" for value in values]
+    widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
+    lines = [list(columns), *map(list, zip(*columns.values(), strict=True))]
+    return [
+        "  " + "  ".join(f"{cell:{'>' if i else '<'}{w}}" for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
+        for line in lines
+    ]
+
+
+def _native(value: Any) -> Any:
+    """A value of NumPy's as Python's own: a grid of settings is often an array."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    return tuple(map(_native, value)) if isinstance(value, list | tuple) else value
+
+
+def _in_json(value: Any) -> bool:
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _nothing(_: int) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""Pictures: graphs, learning curves and comparisons, all with one look."""
