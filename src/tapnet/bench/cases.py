@@ -24,13 +24,13 @@ from tapnet.bench.measure import Ratio, compare, seconds
 from tapnet.bench.peer import PyGNet, pyg_graphs
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.run_trial import make_optimizer, train_epoch
-from tapnet.experiments.trial import TrainingSettings
 from tapnet.io import formats
 from tapnet.io import parsed_cache as cache
 from tapnet.io.layout import layout_of
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
+from tapnet.training.settings import TrainingSettings
 
 BATCH = 64
 

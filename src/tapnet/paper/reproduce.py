@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from tapnet.experiments.backends.pool import DataReference
 from tapnet.experiments.statistics import Comparison, compare
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import COMMON_EPOCH, Summary
-from tapnet.experiments.trial import ARITHMETIC, Device, TrainingSettings, Trial, TrialResult, digest
+from tapnet.experiments.trial import ARITHMETIC, Device, Trial, TrialResult, digest
 from tapnet.models.registry import find_model
 from tapnet.paper.budgets import BUDGETS, Effort
 from tapnet.paper.numbers import Printed
 from tapnet.paper.targets import TAPNET, Row, Target
 from tapnet.training.protocol import Protocol
+from tapnet.training.settings import TrainingSettings
 
 
 def trials_of(
@@ -96,7 +97,7 @@ class Stored:
             has_epochs = find_model(t.model).fit is None
             asked = (not has_epochs or epochs in (None, t.training.epochs)) and (folds is None or t.fold < folds)
             if asked and t.seed == 0 and t.arithmetic == ARITHMETIC:
-                self._groups[t.dataset, t.model, digest(asdict(t.settings)), t.protocol].append(result)
+                self._groups[t.dataset, t.model, digest(t.settings.to_dict()), t.protocol].append(result)
 
     def copies(self, dataset: str) -> set[str]:
         """The checksums of the copies of a data set that trials are of."""
@@ -109,7 +110,7 @@ class Stored:
 
         Without a number of epochs, the most folds, and of these the most epochs, up to the paper's.
         """
-        settings = digest(asdict(find_model(row.model).make_settings(dataset, row.changed)))
+        settings = digest(find_model(row.model).make_settings(dataset, row.changed).to_dict())
         alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in self._groups.get((dataset, row.model, settings, protocol), ()):
             t = result.trial
