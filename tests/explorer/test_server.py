@@ -27,7 +27,6 @@ from tapnet.cli.explore import find_explorer
 from tapnet.errors import SettingError
 from tapnet.explorer import server
 from tapnet.explorer.views import Choice, Explorer
-from tapnet.viz.graph_layout import graph_layout
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
 NITROBENZENE = node_link("CCCCCCNOO", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 6), (6, 7), (6, 8)])
@@ -378,29 +377,6 @@ def test_a_network_that_answers_nan_is_shown_as_such(mutag):
         parameter.data.fill_(math.nan)
     view = TestClient(server.make_app(Explorer(saved, mutag))).get("/api/graphs/0").json()
     assert view["probabilities"] == [None, None]
-
-
-# ---- places ----
-
-
-@given(st.integers(1, 40), st.data())
-def test_places_are_in_the_unit_square_apart_and_the_same_every_time(n, data):
-    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] < p[1])
-    edges = data.draw(st.sets(pairs, max_size=60)) if n > 1 else set()
-    edges = np.asarray(sorted(edges), dtype=np.int64).reshape(-1, 2).T
-    at = graph_layout(edges, n)
-    assert at.shape == (n, 2)
-    assert at.min() >= 0
-    assert at.max() <= 1 + 1e-9
-    assert len({(x, y) for x, y in at.round(5).tolist()}) == n
-    np.testing.assert_array_equal(at, graph_layout(edges, n))
-
-
-def test_neighbours_in_a_large_graph_are_near_each_other():
-    n = 2500
-    edges = np.asarray([(i, i + 1) for i in range(n - 1)]).T
-    at = graph_layout(edges, n)
-    assert np.linalg.norm(at[edges[0]] - at[edges[1]], axis=1).max() < 0.05
 
 
 # ---- the process, and slow or broken clients ----

@@ -204,6 +204,7 @@ class SecurityMiddleware:
         self._hosts = None if hosts is None else {f"[{host}]" if ":" in host else host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request or pass it on; an error of the application is printed in the terminal."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -239,20 +240,24 @@ class TimeoutProtocol(H11Protocol):
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Allow ``HEADER_SECONDS`` for the first request."""
         super().connection_made(transport)
         self._set_deadline(HEADER_SECONDS)
 
     def handle_events(self) -> None:
+        """Allow ``EXCHANGE_SECONDS`` once a request's headers are here."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             self._set_deadline(EXCHANGE_SECONDS)
 
     def on_response_complete(self) -> None:
+        """Allow ``HEADER_SECONDS`` for the next request."""
         self._set_deadline(HEADER_SECONDS)
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Drop the deadline."""
         super().connection_lost(exc)
         if self._deadline is not None:
             self._deadline.cancel()
