@@ -24,7 +24,8 @@ from tapnet.paper.reproduce import trials_of
 from tapnet.paper.targets import TAPNET, Row
 from tapnet.training.protocol import split
 from tapnet.viz.graph_layout import graph_layout
-from tapnet.viz.pictures import COLOURS, INK, draw_graph, new_figure, save
+from tapnet.viz.graphs import draw_graph
+from tapnet.viz.style import COLOURS, INK, new_figure, save
 
 KEPT = 6
 ROWS = (Row("w/o GCT", changed=ABLATIONS["w/o GCT"]), TAPNET)

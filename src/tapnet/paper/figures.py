@@ -15,7 +15,7 @@ from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import LAMBDAS, Target
 from tapnet.training.protocol import PROTOCOLS
 from tapnet.viz.graph_layout import graph_layout
-from tapnet.viz.pictures import COLOURS, GREY, INK, new_figure, save
+from tapnet.viz.style import COLOURS, GREY, INK, new_figure, save
 
 LOOK = {  # of each protocol, and of what the paper prints
     "paper": {"marker": "o", "color": COLOURS[0]},
