@@ -17,7 +17,7 @@ from tapnet.experiments.summary import Summary, in_words
 from tapnet.experiments.trial import Trial
 
 if TYPE_CHECKING:
-    from tapnet.paper.report import Section
+    from tapnet.paper.tables import Section
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | Non
         f"({summary.rules})"
         + (f"; the paper prints {paper}, over 10 folds, by a protocol it does not name" if paper else "")
     )
-    for words, (mean, std) in summary.beside.items():
+    for words, (mean, std) in summary.other_readings.items():
         note = ", which no one can know beforehand" if words.startswith("best test") else ""
         console.print(f"[dim]Beside it, from the same runs: {mean:.1f} ± {std:.1f} % ({words}{note})[/]")
     what = "Settings, results and models" if summary.has_epochs else "Settings and results"
