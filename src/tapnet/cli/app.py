@@ -77,7 +77,7 @@ def main() -> None:
         stop(str(error), error.exit_code)
     except TyperException as error:
         if error.format_message():  # empty where help was shown instead
-            stop(" ".join(error.format_message().split()), 2)
+            stop(" ".join(error.format_message().replace("Value error, ", "").split()), 2)
         raise SystemExit(2) from None
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
