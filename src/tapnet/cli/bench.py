@@ -45,6 +45,6 @@ def _find_cases() -> ModuleType:
         return import_module("tapnet._benchmarks.cases")
     checkout = Path(__file__).parents[3]
     if not (checkout / "benchmarks" / "cases.py").exists():
-        raise TapnetError(f"the benchmarks are neither in this installation of tapnet nor in {checkout}/benchmarks")
+        raise TapnetError("this installation of tapnet has no benchmarks; a checkout of its repository has them")
     sys.path.insert(0, str(checkout))
     return import_module("benchmarks.cases")
