@@ -21,13 +21,13 @@ from torch_geometric.nn import SAGPooling, TopKPooling
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.run_trial import make_optimizer, train_epoch
-from tapnet.experiments.trial import TrainingSettings
 from tapnet.io import formats
 from tapnet.io import parsed_cache as cache
 from tapnet.io.layout import layout_of
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
+from tapnet.training.settings import TrainingSettings
 
 from .data import bench_dataset
 from .measure import Ratio, compare, seconds

@@ -23,11 +23,12 @@ from tapnet.experiments.final import FILE, train_final
 from tapnet.experiments.run_trial import describe_model
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
-from tapnet.experiments.trial import TrainingSettings, Trial, TrialResult
+from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.inference.saved import SavedModel, Unseen
 from tapnet.io.write import write_text, write_tu
 from tapnet.models.base import DataShape
 from tapnet.models.registry import MODELS
+from tapnet.training.settings import TrainingSettings
 
 FAMILIES = {"a ring": nx.cycle_graph, "a star": nx.star_graph, "all, joined": nx.complete_graph}
 

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,19 +25,19 @@ from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, SettingError
 from tapnet.experiments.final import model_file
 from tapnet.experiments.run_trial import describe_model, make_optimizer, train_epoch
-from tapnet.experiments.trial import TrainingSettings, Trial
+from tapnet.experiments.trial import Trial
 from tapnet.inference.explain import Layer
 from tapnet.inference.explain import explain as explain_network
 from tapnet.inference.saved import GRAPHS_AT_ONCE, SavedModel
 from tapnet.io.graph_files import require_classes
 from tapnet.models.base import DataShape
-from tapnet.models.spec import check_types
 from tapnet.models.tapnet import SPEC, Activation, Pool, TAPNet, TAPNetSettings
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate
 from tapnet.ops.csr import Norm
 from tapnet.progress import counting
+from tapnet.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -266,9 +266,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         params = {name: _native(value) for name, value in self.get_params().items()}
 
         def of(settings: type[Any]) -> dict[str, Any]:
-            return {f.name: params[f.name] for f in fields(settings) if f.name in params}
+            return {name: params[name] for name in settings.names() if name in params}
 
-        check_types(TrainingSettings, of(TrainingSettings))
         for name in ("threads", "n_iter_no_change"):
             if not (type(params[name]) is int and params[name] >= 1):
                 raise SettingError(f"{name} is a whole number of at least 1, not {params[name]!r}")
@@ -304,7 +303,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         about = describe_model(trial, dataset)
         for key in ("protocol", "fold", "folds"):  # there were none
             del about["trial"][key]
-        said = asdict(settings) | asdict(training)
+        said = settings.to_dict() | training.to_dict()
         own = {name: _native(value) for name, value in self.get_params().items() if name not in said}
         about["estimator"] = {k: v for k, v in own.items() if _in_json(v)} | {"input": kind}
         return about
@@ -405,7 +404,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             raise DataError(f"{path}: holds the model {saved.about['trial']['model']}, which is not TAPNet")
         try:
             said = {**saved.about["trial"].get("training", {}), **saved.about.get("estimator", {})}
-            settings = asdict(saved.network.settings)
+            settings = saved.network.settings.to_dict()
             found = cls(**{k: v for k, v in {**said, **settings}.items() if k in cls().get_params()})
             found.classes_ = column_or_1d(saved.classes)
             found._settings()

@@ -34,12 +34,13 @@ from tapnet import GraphDataset
 from tapnet.errors import TapnetError
 from tapnet.experiments.run_trial import describe_model, run_trial
 from tapnet.experiments.store import Store
-from tapnet.experiments.trial import TrainingSettings, Trial, digest
+from tapnet.experiments.trial import Trial, digest
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.inference.saved import SavedModel
 from tapnet.io import formats
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
+from tapnet.training.settings import TrainingSettings
 
 MEMORY = 1 << 30
 

@@ -14,9 +14,9 @@ from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
 from tapnet.experiments.run_trial import make_optimizer, train_epoch
-from tapnet.experiments.trial import TrainingSettings
 from tapnet.models.base import ELEMENTS_AT_ONCE, DataShape, micro_batches_within
 from tapnet.models.registry import MODELS, MUTAG, describe, find_model
+from tapnet.training.settings import TrainingSettings
 
 NETWORKS = [name for name, spec in MODELS.items() if spec.build is not None]
 POOLS = ["topk", "sort", "diff", "sag", "eigen", "haar", "none"]

@@ -17,9 +17,10 @@ from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store, load_model_file, save_model_file
 from tapnet.experiments.summary import Summary
-from tapnet.experiments.trial import TrainingSettings, Trial, digest
+from tapnet.experiments.trial import Trial, digest
 from tapnet.inference.saved import SavedModel
 from tapnet.models.registry import find_model
+from tapnet.training.settings import TrainingSettings
 
 EPOCHS = 3
 

@@ -5,8 +5,9 @@ import pytest
 from tapnet import load_dataset
 from tapnet.experiments.run_trial import run_trial
 from tapnet.experiments.store import Store
-from tapnet.experiments.trial import ARITHMETIC, TrainingSettings, Trial
+from tapnet.experiments.trial import ARITHMETIC, Trial
 from tapnet.models.registry import find_model
+from tapnet.training.settings import TrainingSettings
 
 # The loss of the first two epochs of fold 0 of GraKeL's MUTAG, on the CPU with one thread.
 KNOWN = {

@@ -12,8 +12,9 @@ from tapnet.errors import SettingError
 from tapnet.experiments.backends.pool import DataReference, Event, run_trials
 from tapnet.experiments.backends.ray import Cluster, Mailbox
 from tapnet.experiments.store import Store
-from tapnet.experiments.trial import TrainingSettings, Trial
+from tapnet.experiments.trial import Trial
 from tapnet.models.registry import find_model
+from tapnet.training.settings import TrainingSettings
 
 MUTAG = DataReference("MUTAG", None)
 SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}

@@ -14,11 +14,12 @@ from tapnet.experiments.backends.fabric import FabricGroup, make_fabric
 from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import run_trial, train_epoch
 from tapnet.experiments.store import Store
-from tapnet.experiments.trial import TrainingSettings, Trial
+from tapnet.experiments.trial import Trial
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.norm import BatchNorm
 from tapnet.training.distributed import SINGLE_PROCESS
+from tapnet.training.settings import TrainingSettings
 
 pytest.importorskip("lightning_fabric", reason="needs the extra cluster")
 MUTAG = DataReference("MUTAG", None)

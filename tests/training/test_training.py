@@ -21,12 +21,13 @@ from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store, load_model_file
 from tapnet.experiments.summary import Summary
-from tapnet.experiments.trial import TrainingSettings, Trial, _packed, _unpacked, digest, rounded
+from tapnet.experiments.trial import Trial, _packed, _unpacked, digest, rounded
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.protocol import read_off, readings, split
+from tapnet.training.settings import TrainingSettings
 
 MUTAG = DataReference("MUTAG", None)
 

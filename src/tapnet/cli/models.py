@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,12 +19,12 @@ def models(
 ) -> None:
     """List the systems that can be trained, with paper, parameters, and where each departs from its paper."""
     from tapnet.cli.terminal import print_models
-    from tapnet.experiments.trial import TrainingSettings
     from tapnet.models.registry import MODELS, describe, find_model
+    from tapnet.training.settings import TrainingSettings
 
     rows = []
     for spec in map(find_model, names or MODELS):
-        training = asdict(TrainingSettings(**spec.training)) if spec.fit is None else {}
+        training = TrainingSettings(**spec.training).to_dict() if spec.fit is None else {}
         rows.append({**describe(spec), "training": training})
     if as_json:
         print(json.dumps({"models": rows}, indent=2))

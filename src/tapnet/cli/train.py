@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -188,23 +187,22 @@ def train(
         get_ready()
     from tapnet.experiments.backends.pool import DataReference, run_trials
     from tapnet.experiments.store import Store
-    from tapnet.experiments.trial import TrainingSettings, Trial
+    from tapnet.experiments.trial import Trial
     from tapnet.io.graph_files import require_classes
     from tapnet.io.load import check_features, load_dataset
     from tapnet.models.registry import find_model
-    from tapnet.models.spec import check_types
     from tapnet.training import protocol as protocols
+    from tapnet.training.settings import TrainingSettings
 
     spec = find_model(model)
     wanted = check_features(features)
     named = _named_settings(other_settings or [])
-    of_training = {f.name for f in fields(TrainingSettings)} - {"epochs"}
+    of_training = {*TrainingSettings.names()} - {"epochs"}
     steps = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
     steps = {k: v for k, v in steps.items() if v is not None} | {k: v for k, v in named.items() if k in of_training}
     given = {k: v for k, v in {**chosen, **named}.items() if v is not None and k not in of_training}
-    spec.check_names(given, also=of_training)
+    spec.settings.check_names(given, f"the model {model}", also=of_training)
     spec.make_settings(dataset, given)
-    check_types(TrainingSettings, steps)
     if spec.fit is not None and steps:
         raise SettingError(f"the model {model} is not trained in steps: it has no {', '.join(steps)}")
     if spec.fit is not None and devices > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +38,7 @@ class FinalTrial(Trial):
         first = summary.results[0].trial
         epochs = statistics.median_high(r.reading.epoch for r in summary.results)
         values = {f.name: getattr(first, f.name) for f in fields(first)}
-        return cls(**values | {"fold": 0, "devices": 1, "training": replace(first.training, epochs=epochs)})
+        return cls(**values | {"fold": 0, "devices": 1, "training": first.training.replace(epochs=epochs)})
 
 
 def model_file(path: Path) -> Path:

@@ -21,7 +21,6 @@ from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.experiments.trial import Trial, TrialResult, digest
 from tapnet.files import remove_partial_files, write_atomically
 from tapnet.io.layout import is_special
-from tapnet.models.spec import fits
 
 
 @dataclass(frozen=True)
@@ -182,8 +181,9 @@ def _seal(trial: Trial, content: bytes) -> bytes:
 def _is_sound(result: TrialResult) -> bool:
     """Whether its numbers are numbers, and its curves have a value an epoch."""
     return (
-        fits(result.seconds, float)
-        and fits(result.parameters, int)
+        isinstance(result.seconds, float | int)
+        and math.isfinite(result.seconds)
+        and isinstance(result.parameters, int)
         and isinstance(result.versions, dict)
         and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
         and math.isfinite(result.reading.accuracy)

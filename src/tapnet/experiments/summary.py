@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ COMMON_EPOCH = "best test epoch of the folds' mean"  # one epoch for all folds, 
 
 def changed_settings(trial: Trial) -> dict[str, Any]:
     """The settings of the model that are not its paper's on that data set."""
-    usual = asdict(find_model(trial.model).make_settings(trial.dataset, {}))
-    return {name: value for name, value in asdict(trial.settings).items() if value != usual[name]}
+    usual = find_model(trial.model).make_settings(trial.dataset, {}).to_dict()
+    return {name: value for name, value in trial.settings.to_dict().items() if value != usual[name]}
 
 
 def in_words(trial: Trial) -> str:
@@ -105,8 +105,8 @@ class Summary:
             "std": self.std,
             "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.other_readings.items()},
             "parameters": self.results[0].parameters if self.has_epochs else None,
-            "settings": asdict(trial.settings),
-            "training": asdict(trial.training) if self.has_epochs else None,
+            "settings": trial.settings.to_dict(),
+            "training": trial.training.to_dict() if self.has_epochs else None,
             "seed": trial.seed,
             "threads": trial.threads,
             "device": trial.device,

@@ -9,49 +9,25 @@ import math
 import platform
 import subprocess
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
 from tapnet import __version__
 from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
+from tapnet.models.settings import Settings
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training import protocol as protocols
 from tapnet.training.protocol import Protocol, Reading
+from tapnet.training.settings import TrainingSettings
 
-T = TypeVar("T")
 Device = Literal["cpu", "cuda"]
 LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
 MOST_AT_ONCE = 10_000  # threads or devices
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How a model is trained; the defaults are the paper's and its authors' earlier program's."""
-
-    epochs: int = 200
-    batch_size: int = 64
-    lr: float = 0.001
-    weight_decay: float = 0.0008
-    amsgrad: bool = True
-    halve_lr_every: int = 0  # epochs; 0: never
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if not 1 <= getattr(self, name) < 2**31:
-                raise SettingError(f"{name} is at least 1 and below 2³¹, not {getattr(self, name)}")
-        if self.halve_lr_every < 0:
-            raise SettingError(f"halve_lr_every is at least 0, not {self.halve_lr_every}")
-        for name in ("lr", "weight_decay"):  # 1 and 1.0 are one setting
-            object.__setattr__(self, name, float(getattr(self, name)))
-        if not 0 < self.lr < float("inf"):
-            raise SettingError(f"lr is above 0, not {self.lr}")
-        if not 0 <= self.weight_decay < float("inf"):
-            raise SettingError(f"weight_decay is at least 0, not {self.weight_decay}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +37,7 @@ class Trial:
     dataset: str
     data: str  # the data set's checksum
     model: str
-    settings: Any  # the model's frozen settings
+    settings: Settings  # of the model
     protocol: Protocol
     fold: int
     folds: int = 10
@@ -94,26 +70,25 @@ class Trial:
     def derived_seed(self) -> int:
         """What initialisation, order and dropout are drawn from: it follows from the settings, the fold and seed."""
         of_the_machine = ("data", "threads", "device", "devices", "arithmetic")
-        given = {k: v for k, v in asdict(self).items() if k not in of_the_machine}
+        given = {k: v for k, v in self._values().items() if k not in of_the_machine}
         return int(digest(given), 16) % 2**63
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that its numbers depend on; one device, which is usual, goes without saying."""
-        return {k: v for k, v in asdict(self).items() if (k, v) != ("devices", 1)}
+        return {k: v for k, v in self._values().items() if (k, v) != ("devices", 1)}
+
+    def _values(self) -> dict[str, Any]:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "settings": self.settings.to_dict(), "training": self.training.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trial:
-        settings = _known(find_model(values["model"]).settings, values["settings"])
-        training = _known(TrainingSettings, values["training"])
-        return _known(cls, {"arithmetic": 1, **values, "settings": settings, "training": training})
-
-
-def _known(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Settings as they were stored; those of a newer build may have names that this one does not know."""
-    unknown = values.keys() - {one.name for one in fields(cast(Any, kind))}
-    if unknown:
-        raise SettingError(f"this build knows no setting {', '.join(sorted(unknown))}")
-    return kind(**values)
+        unknown = values.keys() - {f.name for f in fields(cls)}
+        if unknown:  # of a newer version
+            raise SettingError(f"this version knows no setting {', '.join(sorted(unknown))}")
+        settings = find_model(values["model"]).settings(**values["settings"])
+        training = TrainingSettings(**values["training"])
+        return cls(**{"arithmetic": 1, **values, "settings": settings, "training": training})
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
@@ -20,7 +21,7 @@ class Outputs(NamedTuple):
     auxiliary: Tensor | None = None  # a loss to be added to the cross-entropy while training
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True))
 class DataShape:
     """What a model has to know of its data before it is built."""
 

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.settings import Count, Counts, Dropout, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.dropout import dropout
 
 
-@dataclass(frozen=True)
-class DGCNNSettings:
+class DGCNNSettings(Settings):
     """Section 5 of the paper: four convolutions, two 1-D convolutions of 16 and 32 channels, 128 dense units."""
 
-    channels: tuple[int, ...] = (32, 32, 32, 1)
-    k: int | None = None  # nodes after sorting; None: so that 60 % of the graphs have more
-    dense_channels: int = 128
-    dropout: float = 0.5  # after the dense layer
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "channels", tuple(self.channels))
-        check_dropout(self.dropout)
-        if not self.channels or min(*self.channels, self.dense_channels) < 1:
-            raise SettingError("a layer has at least one channel")
-        if self.k is not None and self.k < 10:
-            raise SettingError(f"k is at least 10, so that both 1-D convolutions have something to see, not {self.k}")
+    channels: Annotated[Counts, Field(min_length=1)] = (32, 32, 32, 1)
+    k: Annotated[Count, Field(ge=10)] | None = (
+        None  # nodes after sorting, enough for both 1-D convolutions; None: so that 60 % of the graphs have more
+    )
+    dense_channels: Count = 128
+    dropout: Dropout = 0.5  # after the dense layer
 
 
 class DGCNN(GraphClassifier):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
-from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs, micro_batches_within
+from tapnet.models.settings import Count, Settings, Weight
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.linear import Affine
 from tapnet.nn.norm import BatchNorm
@@ -21,22 +22,15 @@ from tapnet.ops.csr import propagate
 from tapnet.ops.readout import readout
 
 
-@dataclass(frozen=True)
-class DiffPoolSettings:
+class DiffPoolSettings(Settings):
     """Section 4.2 of the paper: GraphSAGE by means, three layers before, between and after two poolings to 25 %."""
 
-    hidden_channels: int = 64
-    layers: int = 3  # of each GraphSAGE network
-    poolings: int = 2
-    ratio: float = 0.25  # clusters for the nodes of the largest graph, and again
-    link_weight: float = 1.0
-    entropy_weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.ratio <= 1:
-            raise SettingError(f"ratio is above 0 and at most 1, not {self.ratio}")
-        if min(self.layers, self.poolings, self.hidden_channels) < 1:
-            raise SettingError("DiffPool has at least one layer, one pooling and one channel")
+    hidden_channels: Count = 64
+    layers: Count = 3  # of each GraphSAGE network
+    poolings: Count = 2
+    ratio: Annotated[float, Field(gt=0, le=1)] = 0.25  # clusters for the nodes of the largest graph, and again
+    link_weight: Weight = 1.0
+    entropy_weight: Weight = 1.0
 
 
 class DiffPoolNet(GraphClassifier):

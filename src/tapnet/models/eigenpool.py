@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.dense import DenseBatch
-from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.settings import Count, Dropout, Ratio, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.pool.chain import EigenPool, prepare_chain
-from tapnet.nn.pool.select import check_ratio
-from tapnet.ops.dropout import check_dropout
 from tapnet.ops.readout import readout
 
 
-@dataclass(frozen=True)
-class EigenPoolSettings:
+class EigenPoolSettings(Settings):
     """The example that comes with its authors' program (run_example.sh), with H of the paper's EigenGCN-3."""
 
-    hidden_channels: int = 128
-    layers: int = 5  # graph convolutions before each pooling
-    poolings: int = 2  # the last one leaves one node
-    ratio: float = 0.1  # of the poolings before: clusters of ten nodes
-    vectors: int = 3  # H: eigenvectors of each cluster
-    dense_channels: int = 256
-    dropout: float = 0.5  # before the convolutions that are neither first nor last
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratio", check_ratio(self.ratio))
-        check_dropout(self.dropout)
-        if min(self.hidden_channels, self.layers, self.poolings, self.vectors, self.dense_channels) < 1:
-            raise SettingError("EigenGCN has at least one layer, pooling, vector and channel")
+    hidden_channels: Count = 128
+    layers: Count = 5  # graph convolutions before each pooling
+    poolings: Count = 2  # the last one leaves one node
+    ratio: Ratio = 0.1  # of the poolings before: clusters of ten nodes
+    vectors: Count = 3  # H: eigenvectors of each cluster
+    dense_channels: Count = 256
+    dropout: Dropout = 0.5  # before the convolutions that are neither first nor last
 
     @property
     def ratios(self) -> tuple[float | int, ...]:

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.settings import Count, Dropout, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.linear import Affine
 from tapnet.nn.norm import BatchNorm
 from tapnet.ops.csr import propagate
-from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
 Readout = Literal["sum", "mean"]
 SOCIAL_SETS = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
 
 
-@dataclass(frozen=True)
-class GINSettings:
+class GINSettings(Settings):
     """Section 7 of the paper and its authors' program (defaults of its main.py)."""
 
-    hidden_channels: int = 64
-    layers: int = 5  # the input counts as one: four convolutions
+    hidden_channels: Count = 64
+    layers: Annotated[Count, Field(ge=2)] = 5  # the input counts as one: four convolutions
     readout: Readout = "sum"
-    dropout: float = 0.5  # on the graph's scores, as in the authors' program
-
-    def __post_init__(self) -> None:
-        check_dropout(self.dropout)
-        if self.readout not in get_args(Readout):
-            raise SettingError(f"readout is one of {', '.join(get_args(Readout))}, not {self.readout!r}")
-        if self.layers < 2 or self.hidden_channels < 1:
-            raise SettingError("GIN has at least two layers (the input is one) of at least one channel")
+    dropout: Dropout = 0.5  # on the graph's scores, as in the authors' program
 
 
 def gin_on(dataset_name: str) -> dict[str, str]:

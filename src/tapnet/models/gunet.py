@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.settings import Count, Dropout, Ratios, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.models.tapnet import Activation, Classifier, activation_on
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.select import check_ratio
 from tapnet.nn.pool.selecting import TopKPool
 from tapnet.nn.tap import unpool
-from tapnet.ops.dropout import check_dropout
 from tapnet.ops.readout import readout
 
 
-@dataclass(frozen=True)
-class GUNetSettings:
+class GUNetSettings(Settings):
     """Section 4.2 of the paper and its authors' program for graph classification."""
 
-    hidden_channels: int = 48
-    ratios: tuple[float, ...] = (0.9, 0.7, 0.6, 0.5)
-    dropout: float = 0.3  # on the inputs of the GCN layers and of the projections
-    classifier_channels: int = 512
-    classifier_dropout: float = 0.2
+    hidden_channels: Count = 48
+    ratios: Ratios = (0.9, 0.7, 0.6, 0.5)
+    dropout: Dropout = 0.3  # on the inputs of the GCN layers and of the projections
+    classifier_channels: Count = 512
+    classifier_dropout: Dropout = 0.2
     activation: Activation = "elu"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratios", tuple(check_ratio(ratio) for ratio in self.ratios))
-        check_dropout(self.dropout)
-        check_dropout(self.classifier_dropout)
-        if self.hidden_channels < 1 or self.classifier_channels < 1:
-            raise SettingError("a layer has at least one channel")
 
 
 def gunet_on(dataset_name: str) -> dict[str, Any]:

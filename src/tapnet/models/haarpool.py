@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,35 +10,24 @@ from torch import nn
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.dense import DenseBatch
-from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.settings import Count, Dropout, Ratio, Settings, TwoCounts
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.pool.chain import HaarPool, prepare_chain
-from tapnet.nn.pool.select import check_ratio
-from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
 
-@dataclass(frozen=True)
-class HaarPoolSettings:
+class HaarPoolSettings(Settings):
     """Its authors' program for PROTEINS (haarpool_proteins.py)."""
 
-    hidden_channels: int = 128
-    layers: int = 2  # graph convolutions before each pooling
-    poolings: int = 3  # the last one leaves one node
-    ratio: float = 0.5  # of the poolings before
-    dense_channels: tuple[int, int] = (128, 64)
-    dropout: float = 0.5  # between the dense layers
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratio", check_ratio(self.ratio))
-        object.__setattr__(self, "dense_channels", tuple(self.dense_channels))
-        check_dropout(self.dropout)
-        if len(self.dense_channels) != 2:
-            raise SettingError(f"dense_channels are those of two layers, not {self.dense_channels}")
-        if min(self.hidden_channels, self.layers, self.poolings, *self.dense_channels) < 1:
-            raise SettingError("HaarPool has at least one layer, pooling and channel")
+    hidden_channels: Count = 128
+    layers: Count = 2  # graph convolutions before each pooling
+    poolings: Count = 3  # the last one leaves one node
+    ratio: Ratio = 0.5  # of the poolings before
+    dense_channels: TwoCounts = (128, 64)
+    dropout: Dropout = 0.5  # between the dense layers
 
     @property
     def ratios(self) -> tuple[float | int, ...]:

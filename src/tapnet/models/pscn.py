@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from tapnet._loops.jit import Array, array
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import SettingError
 from tapnet.io.computed_cache import computed_once
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.preprocess.receptive_fields import as_categories, fields_of_graph
+from tapnet.models.settings import Count, Dropout, Settings, TwoCounts
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.init import glorot_
-from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.dropout import dropout
 
 SECOND_FIELD = 10  # nodes of the sequence that the second convolution sees at once
 RANKING = "degree, category, refined"  # in the name of what is cached; to be changed with data/fields.py
 
 
-@dataclass(frozen=True)
-class PSCNSettings:
+class PSCNSettings(Settings):
     """Section 5.3 of the paper: fields of 10 nodes, convolutions of 16 and 8 channels, 128 dense units."""
 
-    width: int | None = None  # nodes of the sequence, w; None: the mean of the graphs' sizes
-    field: int = 10  # nodes of a receptive field, k
-    channels: tuple[int, int] = (16, 8)
-    dense_channels: int = 128
-    dropout: float = 0.5  # after the dense layer
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "channels", tuple(self.channels))
-        check_dropout(self.dropout)
-        if len(self.channels) != 2 or min(*self.channels, self.dense_channels, self.field) < 1:
-            raise SettingError("PSCN has two convolutions of at least one channel, and fields of at least one node")
-        if self.width is not None and self.width < SECOND_FIELD:
-            raise SettingError(
-                f"width is at least {SECOND_FIELD}, so that the second convolution has something to see, "
-                f"not {self.width}"
-            )
+    width: Annotated[Count, Field(ge=SECOND_FIELD)] | None = (
+        None  # nodes of the sequence, w; None: the mean of the graphs' sizes
+    )
+    field: Count = 10  # nodes of a receptive field, k
+    channels: TwoCounts = (16, 8)
+    dense_channels: Count = 128
+    dropout: Dropout = 0.5  # after the dense layer
 
     def width_on(self, shape: DataShape) -> int:
         return self.width or max(SECOND_FIELD, round(shape.mean_nodes))

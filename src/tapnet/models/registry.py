@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from tapnet.errors import SettingError, did_you_mean
@@ -44,5 +43,5 @@ def describe(spec: ModelSpec) -> dict[str, Any]:
         "year": spec.year,
         "parameters_on_mutag": None if spec.build is None else spec.build(MUTAG, settings).num_parameters,
         "about": spec.about,
-        "settings": asdict(settings),
+        "settings": settings.to_dict(),
     }

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
-from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
+from tapnet.models.settings import Count, Dropout, Ratio, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.select import check_ratio
 from tapnet.nn.pool.selecting import SAGPool
-from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
 
-@dataclass(frozen=True)
-class SAGPoolSettings:
+class SAGPoolSettings(Settings):
     """Section 4.3 of the paper and its authors' program: 128 channels, half of the nodes kept three times."""
 
-    hidden_channels: int = 128
-    layers: int = 3
-    ratio: float = 0.5
-    dropout: float = 0.5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratio", check_ratio(self.ratio))
-        check_dropout(self.dropout)
-        if self.layers < 1 or self.hidden_channels < 2:
-            raise SettingError("SAGPool has at least one layer of at least two channels")
+    hidden_channels: Annotated[Count, Field(ge=2)] = 128
+    layers: Count = 3
+    ratio: Ratio = 0.5
+    dropout: Dropout = 0.5
 
 
 class SAGPoolNet(GraphClassifier):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import SettingError, did_you_mean
+from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier
+from tapnet.models.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ModelSpec:
     paper: str  # authors, venue
     year: int
     about: str  # how it was built here, and where it departs from its paper
-    settings: type[Any]  # a frozen dataclass with its paper's values as defaults
+    settings: type[Settings]  # with its paper's values as defaults
     build: Callable[[DataShape, Any], GraphClassifier] | None = None  # None: not a network, see fit
     on_dataset: Callable[[str], Mapping[str, Any]] = lambda _: {}  # settings that its paper chooses by data set
     training: Mapping[str, Any] = field(default_factory=dict)  # what it trains with, where that is not TAPNet's
@@ -34,36 +34,24 @@ class ModelSpec:
     fit: Callable[[GraphDataset, Any, Tensor, Tensor], float] | None = None  # training and test graphs → accuracy
 
     def make_settings(self, dataset: str, chosen: Mapping[str, Any]) -> Any:
-        """The paper's settings on a data set, but for what was chosen."""
-        self.check(chosen)
-        hints = get_type_hints(self.settings)
-        exact = {name: float(value) if hints[name] is float else value for name, value in chosen.items()}
-        settings = self.settings(**{**self.on_dataset(dataset), **exact})  # 0 and 0.0 are one setting
+        """The paper's settings on a data set, but for what was chosen.
+
+        Args:
+            dataset: the name of the data set; some papers choose settings by it.
+            chosen: settings by name, as Python, JSON or a command line gives them.
+
+        Raises:
+            SettingError: for a setting that this system does not have, or a value that does not fit.
+        """
+        self.settings.check_names(chosen, f"the model {self.name}")
+        settings = self.settings(**{**self.on_dataset(dataset), **chosen})
         if chosen and self.build is not None:
             _check_size(self.build, settings)
         return settings
 
-    def check(self, chosen: Mapping[str, Any]) -> None:
-        """Settings that this system has, of their types, and no number of layers or channels beyond reason."""
-        self.check_names(chosen)
-        check_types(self.settings, chosen)
-        for name, value in chosen.items():
-            if isinstance(value, int) and get_type_hints(self.settings)[name] is not float and value > LARGEST:
-                raise SettingError(f"{name} is at most {LARGEST:,}, not {value}")
-
-    def check_names(self, chosen: Iterable[str], also: Iterable[str] = ()) -> None:
-        """Each is the name of a setting, or one of these others."""
-        known = {f.name for f in fields(self.settings)} | set(also)
-        for name in chosen:
-            if name not in known:
-                has = ", ".join(sorted(known))
-                near = did_you_mean(name, known)
-                raise SettingError(f"the model {self.name} has no setting {name!r}; it has {has}{near}")
-
 
 # ---- how large a network is ----
 
-LARGEST = 10_000  # layers, channels and the like
 MOST_TENSORS = 10_000
 MOST_WEIGHTS = 1 << 28  # a GB, and five times as much while training
 SMALLEST = DataShape(1, 1)
@@ -98,47 +86,3 @@ TOO_LARGE = f"these settings ask for a network of more than {MOST_TENSORS:,} ten
 def _check_size(build: Callable[[DataShape, Any], GraphClassifier], settings: Any) -> None:
     """Not too large even for the smallest data."""
     weight_shapes(build, SMALLEST, settings)
-
-
-# ---- types ----
-
-
-def check_types(settings: type[Any], chosen: Mapping[str, Any]) -> None:
-    """Values for fields of a dataclass of settings are of the fields' types, or a sentence says which is not."""
-    hints = get_type_hints(settings)
-    for name, value in chosen.items():
-        if not fits(value, hints[name]):
-            near = did_you_mean(str(value), _words(hints[name]))
-            raise SettingError(f"{name} is {in_words(hints[name])}, not {value!r}{near}")
-
-
-def fits(value: Any, hint: Any) -> bool:
-    """Whether a value, as JSON or a command line gives it, is of a setting's type."""
-    origin, args = get_origin(hint), get_args(hint)
-    if origin is tuple:
-        return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
-    if origin is Literal:
-        return value in args
-    if args:  # a union
-        return any(fits(value, one) for one in args)
-    if hint in (int, float):
-        return type(value) in ((int,) if hint is int else (int, float)) and abs(value) < math.inf  # True is no number
-    return isinstance(value, hint)
-
-
-def _words(hint: Any) -> list[str]:
-    """Those that a setting of this type can be."""
-    if isinstance(hint, str):
-        return [hint]
-    return [word for one in get_args(hint) for word in _words(one)]
-
-
-def in_words(hint: Any) -> str:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin is tuple:
-        return "a list such as [0.8, 0.6]" if args[0] is float else "a list such as [1, 2]"
-    if args and origin is not Literal:
-        return " or ".join("null" if one is type(None) else in_words(one) for one in args)
-    if origin is Literal:
-        return "one of " + ", ".join(args)
-    return {int: "a whole number", float: "a finite number", bool: "true or false"}.get(hint, "a word")

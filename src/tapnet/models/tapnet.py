@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
 from itertools import accumulate, zip_longest
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier, Outputs, micro_batches_within
+from tapnet.models.settings import Count, Dropout, Ratios, Settings, Weight
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading
 from tapnet.nn.pool.chain import ChainPool, EigenPool, HaarPool, prepare_chain
 from tapnet.nn.pool.diff import DiffPool
-from tapnet.nn.pool.select import Pooled, check_ratio
+from tapnet.nn.pool.select import Pooled
 from tapnet.nn.pool.selecting import SAGPool, SelectingPool, SortPool, TopKPool
-from tapnet.nn.similarity import SIMILARITIES, Similarity
-from tapnet.nn.tap import GATES, Gate, TAPooling
+from tapnet.nn.similarity import Similarity
+from tapnet.nn.tap import Gate, TAPooling
 from tapnet.ops.csr import Norm
-from tapnet.ops.dropout import check_dropout, dropout
+from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
 Pool = Literal["tap", "topk", "sort", "diff", "sag", "eigen", "haar", "none"]
@@ -38,12 +39,11 @@ EIGEN_VECTORS = 3  # of each cluster, with pool "eigen": so many times as wide a
 RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
 
 
-@dataclass(frozen=True)
-class TAPNetSettings:
+class TAPNetSettings(Settings):
     """Everything that shapes a TAPNet; the defaults are the paper's."""
 
-    hidden_channels: int = 48
-    ratios: tuple[float, ...] = (0.8, 0.6, 0.4)  # of the graph as it comes into each pooling layer
+    hidden_channels: Count = 48
+    ratios: Ratios = (0.8, 0.6, 0.4)  # of the graph as it comes into each pooling layer
     pool: Pool = "tap"
     connectivity: float = 0.1
     similarity: Similarity = "bilinear"
@@ -52,39 +52,20 @@ class TAPNetSettings:
     gate: Gate = "straight-through"
     norm: Norm = "neighbour"  # not said in the paper; see nn/conv.py
     activation: Activation = "relu"  # of the classifier
-    dropout: float = 0.3  # on the inputs of the GCN layers and of the votes
-    classifier_channels: int = 512
-    classifier_dropout: float = 0.2
-    aux: float = 0.0  # the weight of the link prediction objective
+    dropout: Dropout = 0.3  # on the inputs of the GCN layers and of the votes
+    classifier_channels: Count = 512
+    classifier_dropout: Dropout = 0.2
+    aux: Weight = 0.0  # the weight of the link prediction objective
     link_reading: LinkReading = "sigmoid"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "ratios", tuple(check_ratio(ratio) for ratio in self.ratios))
-        for name in ("connectivity", "dropout", "classifier_dropout", "aux"):  # 1 and 1.0 are one setting
-            object.__setattr__(self, name, float(getattr(self, name)))
-        for name, value, words in (
-            ("pool", self.pool, get_args(Pool)),
-            ("similarity", self.similarity, SIMILARITIES),
-            ("gate", self.gate, GATES),
-            ("norm", self.norm, get_args(Norm)),
-            ("activation", self.activation, get_args(Activation)),
-            ("link_reading", self.link_reading, get_args(LinkReading)),
-        ):
-            if value not in words:
-                raise SettingError(f"{name} is one of {', '.join(words)}, not {value!r}")
-        for f in fields(self):
-            if self.pool != "tap" and f.name in OF_TAP and getattr(self, f.name) != f.default:
-                raise SettingError(f"{f.name} is a setting of pool 'tap'; pool {self.pool!r} has none")
-        check_dropout(self.dropout)
-        check_dropout(self.classifier_dropout)
-        if not math.isfinite(self.connectivity):
-            raise SettingError(f"connectivity is a finite number, not {self.connectivity}")
-        if self.hidden_channels < 1 or self.classifier_channels < 1:
-            raise SettingError("a layer has at least one channel")
-        if not 0 <= self.aux < math.inf:
-            raise SettingError(f"aux is at least 0 and finite, not {self.aux}")
+    @model_validator(mode="after")
+    def _check_pool(self) -> TAPNetSettings:
+        for name in OF_TAP:
+            if self.pool != "tap" and getattr(self, name) != type(self).model_fields[name].default:
+                raise SettingError(f"{name} is a setting of pool 'tap'; pool {self.pool!r} has none")
         if self.aux > 0 and (self.pool != "tap" or not self.local_voting):
             raise SettingError("aux uses the similarities of local voting: it needs pool 'tap' with local voting on")
+        return self
 
 
 def activation_on(dataset_name: str) -> Activation:
@@ -233,7 +214,7 @@ class Classifier(nn.Module):
 
 
 def _build(shape: DataShape, settings: TAPNetSettings) -> TAPNet:
-    return TAPNet(shape.in_channels, shape.num_classes, mean_nodes=shape.mean_nodes, **asdict(settings))
+    return TAPNet(shape.in_channels, shape.num_classes, mean_nodes=shape.mean_nodes, **settings.to_dict())
 
 
 def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:

@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from tapnet._loops.jit import Array
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
 from tapnet.io.computed_cache import computed_once
+from tapnet.models.settings import LARGEST, AsTuple, Count, Settings
 from tapnet.models.spec import ModelSpec
 
 Graph = tuple[dict[int, dict[int, float]], dict[int, int]]  # as GraKeL takes it: neighbours and labels of nodes
 
 
-@dataclass(frozen=True)
-class WLSettings:
+class WLSettings(Settings):
     """What is chosen from: the grid of the TUDataset benchmark (Morris and others, 2020: its main_kernel.py and
     kernel_evaluation.py), and height 0, the histogram of the node labels, with which the paper's h begins."""
 
-    heights: tuple[int, ...] = (0, 1, 2, 3, 4, 5)  # h, the number of refinements
-    penalties: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # C of the SVM
-    inner_folds: int = 5  # that choose, within the training graphs; fewer where a class has fewer graphs
-
-    def __post_init__(self) -> None:
-        for name in ("heights", "penalties"):
-            values = getattr(self, name)
-            if not isinstance(values, (tuple, list)) or not values:
-                raise SettingError(f"{name} is a list of numbers, such as [1, 2], not {values!r}")
-            object.__setattr__(self, name, tuple(values))
-        if not all(isinstance(height, int) and height >= 0 for height in self.heights):
-            raise SettingError(f"heights are whole numbers from 0, not {self.heights}")
-        if not all(isinstance(penalty, (int, float)) and 0 < penalty < math.inf for penalty in self.penalties):
-            raise SettingError(f"penalties are finite numbers above 0, not {self.penalties}")
-        if self.inner_folds < 2:
-            raise SettingError(f"inner_folds is at least 2, not {self.inner_folds}")
+    heights: Annotated[tuple[Annotated[int, Field(ge=0, le=LARGEST)], ...], AsTuple, Field(min_length=1)] = (
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    )  # h, the number of refinements
+    penalties: Annotated[tuple[Annotated[float, Field(gt=0)], ...], AsTuple, Field(min_length=1)] = (
+        1e-3,
+        1e-2,
+        1e-1,
+        1.0,
+        1e1,
+        1e2,
+        1e3,
+    )  # C of the SVM
+    inner_folds: Annotated[Count, Field(ge=2)] = (
+        5  # that choose, within the training graphs; fewer where a class has fewer graphs
+    )
 
 
 @dataclass(frozen=True)

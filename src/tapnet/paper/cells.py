@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,7 +35,7 @@ class StoredResults:
             has_epochs = find_model(t.model).fit is None
             asked = (not has_epochs or epochs in (None, t.training.epochs)) and (folds is None or t.fold < folds)
             if asked and t.seed == 0 and t.arithmetic == ARITHMETIC:
-                self._groups[t.dataset, t.model, digest(asdict(t.settings)), t.protocol].append(result)
+                self._groups[t.dataset, t.model, digest(t.settings.to_dict()), t.protocol].append(result)
 
     def checksums(self, dataset: str) -> set[str]:
         """The checksums of the copies of a data set that there are results of."""
@@ -56,7 +56,7 @@ class StoredResults:
         Returns:
             Results that differ in their fold alone, in its order; none if nothing is stored.
         """
-        settings = digest(asdict(row.settings(dataset)))
+        settings = digest(row.settings(dataset).to_dict())
         alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in self._groups.get((dataset, row.model, settings, protocol), ()):
             t = result.trial

@@ -9,11 +9,12 @@ from pathlib import Path
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DatasetNotFoundError
 from tapnet.experiments.backends.pool import DataReference
-from tapnet.experiments.trial import Device, TrainingSettings, Trial
+from tapnet.experiments.trial import Device, Trial
 from tapnet.models.registry import find_model
 from tapnet.paper.budgets import Effort
 from tapnet.paper.targets import Row, Target
 from tapnet.training.protocol import Protocol
+from tapnet.training.settings import TrainingSettings
 
 
 def make_trials(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from numbers import Integral
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import torch
@@ -56,6 +56,6 @@ def _exact(ratio: float) -> Fraction:
 def check_ratio(ratio: float | int) -> float | int:
     """The ratio as Python's own float or int, if it can be one."""
     whole = isinstance(ratio, Integral)
-    if isinstance(ratio, bool) or not (ratio >= 1 if whole else 0 < ratio <= 1):
+    if isinstance(ratio, bool) or not isinstance(ratio, Real) or not (ratio >= 1 if whole else 0 < ratio <= 1):
         raise SettingError(f"ratio is a float above 0 and at most 1, or a whole number of nodes, not {ratio!r}")
     return int(ratio) if whole else float(ratio)

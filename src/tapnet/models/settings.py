@@ -1,0 +1,139 @@
+"""Settings: types and ranges declared once, validated alike for Python, the command line, estimators and stored files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, TypeVar, get_args
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic.fields import FieldInfo
+
+from tapnet.errors import SettingError, did_you_mean
+from tapnet.nn.pool.select import check_ratio
+
+S = TypeVar("S", bound="Settings")
+
+LARGEST = 10_000  # layers, channels and the like; also bounds what a stranger's file can ask for
+
+
+def _as_tuple(values: Any) -> Any:
+    return tuple(values) if isinstance(values, list) else values  # JSON and the command line have lists
+
+
+AsTuple = BeforeValidator(_as_tuple)
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Counts = Annotated[tuple[Count, ...], AsTuple]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+Weight = Annotated[float, Field(ge=0)]  # of a term of the loss
+Ratio = Annotated[float | int, PlainValidator(check_ratio)]  # a share, or a number of nodes
+Ratios = Annotated[tuple[Ratio, ...], AsTuple]
+TwoCounts = Annotated[tuple[Count, Count], AsTuple]
+
+
+class Settings(BaseModel):
+    """Base of all settings: frozen, comparable, hashable, and made of values of the right types and ranges.
+
+    A subclass declares fields with defaults. Whole numbers are accepted where a float belongs and become floats, so
+    that 1 and 1.0 are the same setting.
+
+    Raises:
+        SettingError: if a name is unknown or a value does not fit; the message says which and what would be right.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _as_setting_error(type(self), error) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values by name; tuples stay tuples."""
+        return self.model_dump()
+
+    def replace(self: S, **changes: Any) -> S:
+        """The same settings but for these, validated again."""
+        return type(self)(**{**self.to_dict(), **changes})
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of all fields."""
+        return tuple(cls.model_fields)
+
+    @classmethod
+    def check_names(cls, chosen: Iterable[str], owner: str = "", also: Iterable[str] = ()) -> None:
+        """Each is the name of a field, or one of these others.
+
+        Raises:
+            SettingError: for the first that is not, with the nearest name that is.
+        """
+        known = {*cls.names(), *also}
+        for name in chosen:
+            if name not in known:
+                has = ", ".join(sorted(known))
+                who = f"{owner} has" if owner else "there is"
+                raise SettingError(f"{who} no setting {name!r}; known are {has}{did_you_mean(name, known)}")
+
+
+def _as_setting_error(settings: type[Settings], error: ValidationError) -> SettingError:
+    """The first thing that is wrong, in one sentence."""
+    first = error.errors(include_url=False)[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, SettingError):
+        return cause
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        try:
+            settings.check_names([name])
+        except SettingError as unknown:
+            return unknown
+    if first["type"] == "missing":
+        return SettingError(f"{name} is missing")
+    field = settings.model_fields[name]
+    value = _given(error, name, first["input"])
+    out_of_range = first["type"].startswith(("greater_than", "less_than")) and len(first["loc"]) == 1
+    wanted = _limits(field) if out_of_range and _limits(field) else _in_words(field)
+    return SettingError(f"{name} is {wanted}, not {value!r}{did_you_mean(str(value), _words(field.annotation))}")
+
+
+def _given(error: ValidationError, name: str, value: Any) -> Any:
+    """The value of the field, also where an element of it is wrong."""
+    return value if not isinstance(value, Mapping) else value.get(name, value)
+
+
+def _words(hint: Any) -> list[str]:
+    """Those that a setting of this type can be."""
+    if isinstance(hint, str):
+        return [hint]
+    return [word for one in get_args(hint) for word in _words(one)]
+
+
+def _in_words(field: FieldInfo) -> str:
+    """What a field can be: its type and its bounds."""
+    limits = _limits(field)
+    return f"{_kind(field.annotation)}, {limits}" if limits else _kind(field.annotation)
+
+
+def _limits(field: FieldInfo) -> str:
+    bounds = [one for item in field.metadata for one in getattr(item, "metadata", None) or [item]]
+    words = {Ge: "at least", Gt: "above", Lt: "below", Le: "at most"}
+    return " and ".join(
+        f"{words[type(one)]} {getattr(one, type(one).__name__.lower()):,}" for one in bounds if type(one) in words
+    )
+
+
+def _kind(hint: Any) -> str:
+    args = get_args(hint)
+    if hint in (int, float, bool, str):
+        return {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word"}[hint]
+    if args and all(isinstance(word, str) for word in args):
+        return "one of " + ", ".join(args)
+    if getattr(hint, "__origin__", None) is tuple:
+        return "a list such as [0.8, 0.6]" if float in _leaves(args) else "a list such as [1, 2]"
+    return " or ".join(dict.fromkeys("null" if one is type(None) else _kind(one) for one in args)) or "another value"
+
+
+def _leaves(hints: Iterable[Any]) -> set[Any]:
+    return {leaf for hint in hints for leaf in (_leaves(get_args(hint)) if get_args(hint) else {hint})}
