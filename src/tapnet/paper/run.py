@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tapnet.experiments.backends.ray import Cluster
     from tapnet.experiments.store import Store
     from tapnet.experiments.trial import Device, Trial, TrialResult
+    from tapnet.paper.cells import StoredResults
     from tapnet.paper.plan import DatasetPlan
     from tapnet.paper.tables import Section
 
@@ -289,10 +290,6 @@ def _folder(out: str | Path | None, budget: BudgetName) -> Path:
 class _Call:
     """One call: its data are loaded once, its trials made once, and stored results read once."""
 
-    store: Store
-    plan: list[DatasetPlan]
-    notes: dict[str, str]  # by data set
-
     def __init__(self, asked: Selection, folder: Path, data_dir: str | Path | None, device: str) -> None:
         from tapnet.experiments.store import Store
         from tapnet.paper.plan import make_plan
@@ -300,11 +297,11 @@ class _Call:
 
         self.asked, self.data_dir = asked, None if data_dir is None else Path(data_dir)
         self.device: Device = find_device(device)
-        self.store = Store(folder, every_model=False)
+        self.store: Store = Store(folder, every_model=False)
         efforts = {name: asked.effort(name) for target in asked.tables for name in target.datasets}
         self.effort_on_ptc = asked.effort("PTC")
-        self.plan = make_plan(asked.tables, efforts, asked.protocols, self.data_dir, self.device)
-        self.notes = {work.name: work.note for work in self.plan if work.note}
+        self.plan: list[DatasetPlan] = make_plan(asked.tables, efforts, asked.protocols, self.data_dir, self.device)
+        self.notes: dict[str, str] = {work.name: work.note for work in self.plan if work.note}
         self._results: dict[str, TrialResult] | None = None
 
     @property
@@ -361,7 +358,9 @@ class _Call:
             write_atomically(report, insert_tables(report, explanation(self.asked.protocols), pages).encode())
         return made
 
-    def _table(self, target: Target, stored: Any, checksums: dict[str, str], graphs: dict[str, int]) -> ReproducedTable:
+    def _table(
+        self, target: Target, stored: StoredResults, checksums: dict[str, str], graphs: dict[str, int]
+    ) -> ReproducedTable:
         from tapnet.files import write_atomically
         from tapnet.paper.cells import make_cells
         from tapnet.paper.plots import draw_target
@@ -384,13 +383,11 @@ class _Call:
         """Draws an illustration."""
         from tapnet.paper import illustrations
 
-        files, text = [], ""
-        if name == "voting":
-            files = illustrations.draw_voting(self.store.folder)
-        elif name == "architecture":
-            files = illustrations.draw_architecture(self.store.folder)
-        else:
+        if name == "coarsening":
             files, text = self._coarsening(stored, progress)
+        else:
+            draw = {"voting": illustrations.draw_voting, "architecture": illustrations.draw_architecture}[name]
+            files, text = draw(self.store.folder), ""
         return ReproducedFigure(name, FIGURES[name], text, tuple(files))
 
     def _coarsening(self, stored: bool, progress: Progress | None) -> tuple[list[str], str]:
