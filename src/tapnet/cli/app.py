@@ -77,7 +77,7 @@ def main() -> None:
         stop(str(error), error.exit_code)
     except TyperException as error:
         if error.format_message():  # empty where help was shown instead
-            stop(" ".join(error.format_message().split()), 2)
+            stop(" ".join(error.format_message().replace("Value error, ", "").split()), 2)
         raise SystemExit(2) from None
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
@@ -167,14 +167,12 @@ def find_cluster(
 
 
 def find_device(name: str) -> Any:
-    import torch
+    from tapnet.training import device
 
-    if name not in ("auto", "cpu", "cuda"):
-        raise SettingError(f"--device is auto, cpu or cuda, not {name!r}")
-    there = torch.cuda.is_available()
-    if name == "cuda" and not there:
-        raise SettingError("--device cuda: there is no CUDA device here")
-    return "cuda" if there and name != "cpu" else "cpu"
+    try:
+        return device.find_device(name)
+    except SettingError as error:
+        raise SettingError(f"--{error}") from None
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
     from tapnet.inference.saved import SavedModel
     from tapnet.io.layout import printable
     from tapnet.models.tapnet import TAPNet
-    from tapnet.viz.pictures import draw_explanation, save
+    from tapnet.viz import draw_explanation, save
 
     file = model_file(file)
     saved = SavedModel.load(file)
@@ -162,7 +162,7 @@ def _class_name(saved: SavedModel, value: Hashable | None, own: str | None = Non
 def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
     from tapnet.experiments.store import Store
     from tapnet.experiments.summary import Summary, changed_settings
-    from tapnet.viz.pictures import draw_run, save
+    from tapnet.viz import draw_run, save
 
     run = _read_run(folder)
     wanted = set(run["trials"])

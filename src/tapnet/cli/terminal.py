@@ -17,8 +17,7 @@ from tapnet.experiments.summary import Summary, in_words
 from tapnet.experiments.trial import Trial
 
 if TYPE_CHECKING:
-    from tapnet.bench.cases import Case
-    from tapnet.paper.report import Section
+    from tapnet.paper.tables import Section
 
 
 @contextmanager
@@ -101,7 +100,7 @@ def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | Non
         f"({summary.rules})"
         + (f"; the paper prints {paper}, over 10 folds, by a protocol it does not name" if paper else "")
     )
-    for words, (mean, std) in summary.beside.items():
+    for words, (mean, std) in summary.other_readings.items():
         note = ", which no one can know beforehand" if words.startswith("best test") else ""
         console.print(f"[dim]Beside it, from the same runs: {mean:.1f} ± {std:.1f} % ({words}{note})[/]")
     what = "Settings, results and models" if summary.has_epochs else "Settings and results"
@@ -199,7 +198,7 @@ def print_sections(title: str, sections: Sequence[Section], explanation: Sequenc
         console.print(f"\n[dim]{escape(text.replace('*', ''))}[/]")
 
 
-def print_bench(cases: Sequence[Case], threads: int) -> None:
+def print_bench(cases: Sequence[Any], threads: int) -> None:
     """Ratios with their spread; never a bare time."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("what", "data", "against"):

@@ -74,8 +74,8 @@ class Summary:
         return f"protocol {trial.protocol}: {how}"
 
     @property
-    def beside(self) -> dict[str, tuple[float, float]]:
-        """The other ways to read the same curves: words → mean and deviation."""
+    def other_readings(self) -> dict[str, tuple[float, float]]:
+        """The other ways to read an accuracy off the same curves: what each is called → mean and deviation."""
         trial = self.results[0].trial
         if not self.has_epochs:
             return {}
@@ -103,7 +103,7 @@ class Summary:
             ],
             "mean": self.mean,
             "std": self.std,
-            "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.beside.items()},
+            "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.other_readings.items()},
             "parameters": self.results[0].parameters if self.has_epochs else None,
             "settings": trial.settings.to_dict(),
             "training": trial.training.to_dict() if self.has_epochs else None,

@@ -1,23 +1,20 @@
-"""Cells as tables: in words for a terminal and Markdown, in numbers for CSV."""
+"""Cells as tables: as text for a terminal and Markdown, as numbers for CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from tapnet.data.catalog import CATALOG
-from tapnet.errors import DataError
 from tapnet.experiments.statistics import LEVEL
 from tapnet.experiments.summary import COMMON_EPOCH
 from tapnet.ops.connectivity import Connectivity
+from tapnet.paper.cells import Cell
 from tapnet.paper.numbers import ABLATIONS, TABLE5
-from tapnet.paper.reproduce import Cell
 from tapnet.paper.targets import Row, Target
 from tapnet.training.protocol import Protocol
 
@@ -35,6 +32,7 @@ class Section:
 
 
 def markdown(sections: Iterable[Section], level: int = 2) -> str:
+    """The sections as Markdown, with headings of a level."""
     parts = []
     for section in sections:
         lines = [f"{'#' * level} {section.title}", ""]
@@ -50,6 +48,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    """The rows as CSV, with a header."""
     out = io.StringIO()
     if rows:
         writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
@@ -58,25 +57,35 @@ def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def lines_of(target: Target, cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """What the CSV file holds: a line a cell; of `connectivity`, a line for each pooling layer of it (0: the input)."""
+def csv_rows(target: Target, cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """The rows of the CSV file: one per cell; for `connectivity`, one per pooling layer of it (0: the input)."""
     lines = [(cell, cell.to_dict(target.name)) for cell in cells]
     if target.name == "connectivity":
         empty = dict.fromkeys(field.name for field in fields(Connectivity))
         return [
             line | {"after_layer": i if level else None} | (asdict(level) if level else empty)
             for cell, line in lines
-            for i, level in enumerate(coarsened(cell) or [None])
+            for i, level in enumerate(connectivity_by_layer(cell) or [None])
         ]
     if target.name == "table5":
         return [line | _counted(cell) for cell, line in lines]
     return [line for _, line in lines]
 
 
-def sections_of(
+def make_sections(
     target: Target, cells: Sequence[Cell], notes: Mapping[str, str], graphs: Mapping[str, int]
 ) -> list[Section]:
-    """One table a data set; ``notes`` says why one is not here, ``graphs`` how many of its graphs are."""
+    """Makes one table per data set.
+
+    Args:
+        target: What the cells belong to.
+        cells: From :func:`~tapnet.paper.cells.make_cells`.
+        notes: For some data sets, what a reader must know, such as that it is not here.
+        graphs: For some data sets, how many of its graphs were used.
+
+    Returns:
+        The tables, in the order of the data sets.
+    """
     tables = _connectivity if target.name == "connectivity" else _accuracies
     found = [
         replace(
@@ -96,14 +105,14 @@ def sections_of(
 
 
 def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -> list[Section]:
-    """All data sets in one table, as the paper lays it out; nothing where there is one set, or no accuracies."""
+    """Makes one table of all data sets, as the paper's; none for a single data set, or without accuracies."""
     names = list(dict.fromkeys(cell.dataset for cell in cells))
     if target.name == "connectivity" or len(names) < 2:
         return []
     protocols = list(dict.fromkeys(cell.protocol for cell in cells))
 
     def mean(cell: Cell) -> str:
-        return f"{cell.summary.mean:.1f}{beside(cell, cells)}" if cell.summary else "–"
+        return f"{cell.summary.mean:.1f}{remark(cell, cells)}" if cell.summary else "–"
 
     def means(name: str, row: Row) -> str:
         of_row = [cell for cell in cells if cell.dataset == name and cell.row is row]
@@ -114,28 +123,30 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
         ("graphs", *(_graphs(name, graphs.get(name)) for name in names)),
         ("nodes", *(f"{CATALOG[name].mean_nodes}" for name in names)),
         ("classes", *(f"{CATALOG[name].classes}" for name in names)),
-        ("folds × epochs", *(most_common_behind(name, cells) for name in names)),
+        ("folds × epochs", *(usual_folds_and_epochs(name, cells) for name in names)),
         *((row.label, *(means(name, row) for name in names)) for row in target.rows),
     ]
     note = f"{' / '.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
     return [Section("At a glance", ("", *names), tuple(rows), (note,))]
 
 
-def most_common_behind(name: str, cells: Sequence[Cell]) -> str:
+def usual_folds_and_epochs(name: str, cells: Sequence[Cell]) -> str:
     """How many folds × epochs most cells of a data set have."""
-    every = [cell.behind for cell in cells if cell.dataset == name and cell.summary and cell.summary.has_epochs]
+    every = [
+        cell.folds_and_epochs for cell in cells if cell.dataset == name and cell.summary and cell.summary.has_epochs
+    ]
     return Counter(every).most_common(1)[0][0] if every else ""
 
 
-def beside(cell: Cell, cells: Sequence[Cell]) -> str:
-    """What is to be said of a number: that it differs from TAPNet's, and its folds × epochs where most have others."""
+def remark(cell: Cell, cells: Sequence[Cell]) -> str:
+    """What follows a number: a mark if it differs from TAPNet's, and its folds × epochs where most have others."""
     has_epochs = cell.summary is not None and cell.summary.has_epochs
-    other = has_epochs and cell.behind != most_common_behind(cell.dataset, cells)
-    return _mark(cell) + (f" ({cell.behind})" if other else "")
+    other = has_epochs and cell.folds_and_epochs != usual_folds_and_epochs(cell.dataset, cells)
+    return _mark(cell) + (f" ({cell.folds_and_epochs})" if other else "")
 
 
 def explanation(protocols: Sequence[Protocol]) -> list[str]:
-    """What the columns are, once for all tables."""
+    """What the columns of all tables mean, as paragraphs of Markdown."""
     words = {
         "paper": "**paper**: trained on all folds but one, tested on that one after every epoch; the best test epoch "
         "of each fold counts. *One epoch* reads the same curves at the epoch that is best on the mean of all "
@@ -169,7 +180,7 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
         words = [first.row.label, str(first.printed or "")]
         for cell in of_row:
             words += _readings(cell)
-        words.append(", ".join(dict.fromkeys(cell.behind for cell in of_row if cell.results)))
+        words.append(", ".join(dict.fromkeys(cell.folds_and_epochs for cell in of_row if cell.results)))
         if counts:
             words += _counted_in_words(first)
         rows.append(tuple(words))
@@ -183,7 +194,7 @@ def _readings(cell: Cell) -> list[str]:
         return [""] * width
     readings = [(s.mean, s.std)]
     if width == 3 and s.has_epochs:
-        readings += [s.beside[key] for key in (COMMON_EPOCH, "last epoch")]
+        readings += [s.other_readings[key] for key in (COMMON_EPOCH, "last epoch")]
     several = len(cell.results) > 1  # one fold has no deviation
     words = [f"{mean:.1f} ± {std:.1f}" if several else f"{mean:.1f}" for mean, std in readings]
     words[0] += _mark(cell)
@@ -195,7 +206,7 @@ def _mark(cell: Cell) -> str:
 
 
 def _size(name: str, graphs: int | None) -> str:
-    """Of the whole set, and how many of its graphs are used, if not all."""
+    """The size of the whole set, and how many of its graphs are used, if not all."""
     entry = CATALOG.get(name)
     if entry is None:
         return ""
@@ -208,7 +219,7 @@ def _graphs(name: str, graphs: int | None) -> str:
 
 
 def _counted(cell: Cell) -> dict[str, Any]:
-    """Parameters of the network as a whole, what the paper counts of it, and what it prints; on REDDIT-BINARY alone."""
+    """Parameters of the whole network, of the part that the paper counts, and as printed; for REDDIT-BINARY alone."""
     from tapnet.models.tapnet import TAPNet
 
     if cell.dataset != "REDDIT-BINARY":
@@ -223,7 +234,7 @@ def _counted(cell: Cell) -> dict[str, Any]:
 
 
 def _counted_in_words(cell: Cell) -> list[str]:
-    """Each count, and how much more it is than without TAP, of the whole network and as the paper prints it."""
+    """Each count, and by how much it exceeds that without TAP, for the whole network and as the paper prints it."""
     whole, part, printed = _counted(cell).values()
     usual, _, printed_usual = _counted(replace(cell, row=Row("w/o TAP", changed=ABLATIONS["w/o TAP"]))).values()
     ratio, printed_ratio = (f"{100 * (a / b - 1):.2f} %" for a, b in ((whole, usual), (printed, printed_usual)))
@@ -246,7 +257,7 @@ def _connectivity(target: Target, name: str, cells: Sequence[Cell]) -> list[Sect
     )
     rows: list[tuple[str, ...]] = []
     for cell in cells:
-        levels = coarsened(cell)
+        levels = connectivity_by_layer(cell)
         for i, level in enumerate(levels):
             if i == 0 and rows:
                 continue  # the input is the same for all
@@ -261,42 +272,13 @@ def _connectivity(target: Target, name: str, cells: Sequence[Cell]) -> list[Sect
                     else f"{level.edges / level.graphs:.1f}",
                     f"{100 * level.isolated / level.nodes:.1f} %",
                     f"{level.components / level.graphs:.2f}",
-                    "" if i == 0 else cell.behind,
+                    "" if i == 0 else cell.folds_and_epochs,
                 )
             )
     return [Section(name, header if rows else (), tuple(rows))]
 
 
-def coarsened(cell: Cell) -> list[Connectivity]:
-    """Summed over the folds: the test graphs as they are, and after each pooling layer."""
+def connectivity_by_layer(cell: Cell) -> list[Connectivity]:
+    """How connected the test graphs are as they are, and after each pooling layer, summed over the folds."""
     every = [r.coarsened for r in cell.results if r.coarsened]
     return [sum(level[1:], start=level[0]) for level in zip(*every, strict=True)]
-
-
-# ---- a page with the tables in it ----
-
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
-
-
-def around_tables(file: Path) -> tuple[str, str, str]:
-    """A page's tables with what stands before and after them; of a page that is not there yet, a heading."""
-    try:
-        text = file.read_text(encoding="utf-8") if file.exists() else f"# Results\n\n{BEGIN}\n{END}\n"
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror or error})") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{file}: is no text in UTF-8") from None
-    before, begin, rest = text.partition(BEGIN)
-    tables, end, after = rest.partition(END)
-    if not begin or not end:
-        raise DataError(f"{file}: it has no {BEGIN} … {END} to put the tables between")
-    return before, tables, after
-
-
-def with_tables(file: Path, explained: Sequence[str], tables: Sequence[str]) -> str:
-    """The file's text with these tables between its two marks; other tables there, and what is around them, stay."""
-    before, there, after = around_tables(file)
-    sections = {}
-    for section in [*re.split(r"^(?=## )", there, flags=re.MULTILINE)[1:], *tables]:
-        sections[section.partition("\n")[0]] = section.rstrip("\n") + "\n"
-    return "\n\n".join([before + BEGIN, *explained, "\n".join(sections.values()) + f"\n{END}{after}"])

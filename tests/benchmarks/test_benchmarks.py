@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tapnet.bench import cases
-from tapnet.bench.data import STATISTICS, bench_dataset, generated
-from tapnet.bench.measure import Ratio, compare
+from benchmarks import cases, measure
+from benchmarks.data import STATISTICS, bench_dataset, generated
+from benchmarks.measure import Ratio, compare
 from tapnet.nn.tap import TAPooling
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,8 +49,6 @@ def test_a_ratio_is_the_peers_time_over_ours_in_every_round():
 
     class Time:
         perf_counter = staticmethod(lambda: next(clock))
-
-    from tapnet.bench import measure
 
     before, measure.time = measure.time, Time
     try:

@@ -19,9 +19,6 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import SAGPooling, TopKPooling
 
-from tapnet.bench.data import bench_dataset
-from tapnet.bench.measure import Ratio, compare, seconds
-from tapnet.bench.peer import PyGNet, pyg_graphs
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.run_trial import make_optimizer, train_epoch
 from tapnet.io import formats
@@ -31,6 +28,10 @@ from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
 from tapnet.training.settings import TrainingSettings
+
+from .data import bench_dataset
+from .measure import Ratio, compare, seconds
+from .peer import PyGNet, pyg_graphs
 
 BATCH = 64
 
@@ -57,20 +58,21 @@ class Case:
 
 
 def our_model(dataset: GraphDataset) -> Any:
+    """TAPNet with its defaults for a data set."""
     spec = find_model("tapnet")
     assert spec.build is not None
     return spec.build(DataShape.of(dataset), spec.make_settings(dataset.name, {}))
 
 
 def our_epoch(dataset: GraphDataset) -> Callable[[], float]:
-    """An epoch of TAPNet as ``tapnet train`` runs it; gives the mean loss."""
+    """An epoch of TAPNet as ``tapnet train`` runs it; returns the mean loss."""
     model = our_model(dataset)
     optimizer = make_optimizer(model, TrainingSettings())
     return lambda: train_epoch(model, optimizer, dataset, torch.randperm(len(dataset)).split(BATCH))
 
 
 def peer_epoch(dataset: GraphDataset) -> Callable[[], float]:
-    """The same with PyG's loader and layers and torch's dropout and Adam."""
+    """The same epoch with PyG's loader and layers and torch's dropout and Adam."""
     model = PyGNet(dataset.num_features, dataset.num_classes)
     optimizer = torch.optim.Adam(model.parameters(), 0.001, weight_decay=0.0008, amsgrad=True)
     loader = DataLoader(pyg_graphs(dataset), batch_size=BATCH, shuffle=True)
@@ -220,14 +222,15 @@ def cross_validation(name: str, data_dir: Path | None, epochs: int) -> Case:
 
 def _child(task: str, side: str, name: str, data_dir: Path | None, number: int | None) -> dict[str, float]:
     words = [task, side, name, str(data_dir or ""), str(number or "")]
-    command = [sys.executable, "-m", "tapnet.bench.child", *words]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    command = [sys.executable, "-m", f"{__package__}.child", *words]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # it finds this package too
+    answer = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
     values: dict[str, float] = json.loads(answer.splitlines()[-1])
     return values
 
 
 def short(data_dir: Path | None) -> list[Case]:
-    """What `tapnet bench` runs: less than a minute or two."""
+    """The comparison that `tapnet bench` runs: a minute or two."""
     mutag = bench_dataset("MUTAG", data_dir)
     reddit = bench_dataset("REDDIT-BINARY", data_dir, graphs=2 * BATCH)
     return [

@@ -1,121 +1,67 @@
-"""From a target to its trials, and from stored trials to the cells of its table."""
+"""From stored trials to the cells of a table."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
-from tapnet.data.dataset import GraphDataset
-from tapnet.errors import DatasetNotFoundError
-from tapnet.experiments.backends.pool import DataReference
-from tapnet.experiments.statistics import Comparison, compare
-from tapnet.experiments.store import Store
+from tapnet.experiments.statistics import Comparison, corrected_t_test
 from tapnet.experiments.summary import COMMON_EPOCH, Summary
-from tapnet.experiments.trial import ARITHMETIC, Device, Trial, TrialResult, digest
+from tapnet.experiments.trial import ARITHMETIC, TrialResult, digest
 from tapnet.models.registry import find_model
-from tapnet.paper.budgets import BUDGETS, Effort
+from tapnet.paper.budgets import BUDGETS
 from tapnet.paper.numbers import Printed
+from tapnet.paper.plan import training_settings
 from tapnet.paper.targets import TAPNET, Row, Target
 from tapnet.training.protocol import Protocol
-from tapnet.training.settings import TrainingSettings
 
 
-def trials_of(
-    row: Row, dataset: GraphDataset, protocol: Protocol, effort: Effort, device: Device = "cpu"
-) -> list[Trial]:
-    """One trial a fold."""
-    spec = find_model(row.model)
-    first = Trial(
-        dataset=dataset.name,
-        data=dataset.checksum,
-        model=row.model,
-        settings=spec.make_settings(dataset.name, row.changed),
-        protocol=protocol,
-        fold=0,
-        folds=effort.folds,
-        training=_training(row, effort.epochs),
-        device=device,
-    )
-    return [replace(first, fold=fold) for fold in range(effort.run)]
+class StoredResults:
+    """Results of trials, grouped by system.
 
+    Args:
+        results: Of any trials; those of another seed, or computed by another arithmetic, are left out.
+        epochs: If given, only trials of that many epochs count.
+        folds: If given, only the first folds count.
+    """
 
-def _training(row: Row, epochs: int) -> TrainingSettings:
-    spec = find_model(row.model)
-    return TrainingSettings(**{**spec.training, "epochs": epochs if spec.fit is None else 1})
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is to be run on one data set; nothing where the set is not here, and why."""
-
-    name: str
-    dataset: GraphDataset | None = None
-    reference: DataReference | None = None
-    trials: tuple[Trial, ...] = ()
-    note: str = ""
-
-
-def plan_of(
-    targets: Sequence[Target],
-    efforts: Mapping[str, Effort],
-    protocols: Sequence[Protocol],
-    data_dir: Path | None,
-    device: Device,
-) -> list[Work]:
-    """Every trial behind the targets, by data set; a trial that several of them need is there once."""
-    plan = []
-    for name in dict.fromkeys(name for target in targets for name in target.datasets):
-        folder = None if data_dir is None else str(data_dir)
-        reference = DataReference(name, folder, download=False, graphs=efforts[name].graphs)
-        try:
-            dataset = reference.load()
-        except DatasetNotFoundError:
-            plan.append(Work(name, note=f"{name} is not here: `tapnet datasets {name} --download` fetches it."))
-            continue
-        trials = {
-            trial.key: trial
-            for target in targets
-            if name in target.datasets
-            for row in target.rows
-            for protocol in protocols
-            for trial in trials_of(row, dataset, protocol, efforts[name], device)
-        }
-        plan.append(Work(name, dataset, reference, tuple(trials.values())))
-    return plan
-
-
-class Stored:
-    """What a store holds, by the questions that tables ask: all of it, or what has so many epochs, or so many folds."""
-
-    def __init__(self, store: Store, epochs: int | None = None, folds: int | None = None) -> None:
+    def __init__(self, results: Iterable[TrialResult], epochs: int | None = None, folds: int | None = None) -> None:
         self._groups: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
-        for result in store.results():
+        for result in results:
             t = result.trial
             has_epochs = find_model(t.model).fit is None
             asked = (not has_epochs or epochs in (None, t.training.epochs)) and (folds is None or t.fold < folds)
             if asked and t.seed == 0 and t.arithmetic == ARITHMETIC:
                 self._groups[t.dataset, t.model, digest(t.settings.to_dict()), t.protocol].append(result)
 
-    def copies(self, dataset: str) -> set[str]:
-        """The checksums of the copies of a data set that trials are of."""
+    def checksums(self, dataset: str) -> set[str]:
+        """The checksums of the copies of a data set that there are results of."""
         return {r.trial.data for (name, *_), found in self._groups.items() if name == dataset for r in found}
 
     def find(
         self, dataset: str, row: Row, protocol: Protocol, data: str | None = None, epochs: int | None = None
     ) -> tuple[TrialResult, ...]:
-        """The folds of one system: of this copy of the data, if one is named, and with so many epochs.
+        """Finds the folds of one system.
 
-        Without a number of epochs, the most folds, and of these the most epochs, up to the paper's.
+        Args:
+            dataset: The name of the data set.
+            row: The system.
+            protocol: By which the epoch was chosen.
+            data: If given, the checksum of the copy of the data set.
+            epochs: If None, the most folds count, and of these the most epochs, up to the paper's.
+
+        Returns:
+            Results that differ in their fold alone, in its order; none if nothing is stored.
         """
-        settings = digest(find_model(row.model).make_settings(dataset, row.changed).to_dict())
+        settings = digest(row.settings(dataset).to_dict())
         alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in self._groups.get((dataset, row.model, settings, protocol), ()):
             t = result.trial
             if (
-                t.training == _training(row, t.training.epochs)
+                t.training == training_settings(row, t.training.epochs)
                 and data in (None, t.data)
                 and epochs in (None, t.training.epochs)
             ):
@@ -144,21 +90,22 @@ class Cell:
     results: tuple[TrialResult, ...]
     against_tapnet: Comparison | None = None
 
-    @property
+    @cached_property
     def summary(self) -> Summary | None:
+        """Mean and deviation over the folds; None where nothing is stored."""
         return Summary(self.results) if self.results else None
 
     @property
-    def behind(self) -> str:
-        """How many folds and epochs, in short."""
-        if not self.results:
+    def folds_and_epochs(self) -> str:
+        """How many folds and epochs were run, such as "10 × 200"; empty where nothing is stored."""
+        if self.summary is None:
             return ""
         t, n = self.results[0].trial, len(self.results)
         folds = f"{n}" if n == t.folds else f"{n} of {t.folds}"
-        return f"{folds} × {t.training.epochs}" if Summary(self.results).has_epochs else f"{folds} folds"
+        return f"{folds} × {t.training.epochs}" if self.summary.has_epochs else f"{folds} folds"
 
     def to_dict(self, target: str) -> dict[str, Any]:
-        """One line of the CSV file."""
+        """The cell as a row of the CSV file."""
         s, against = self.summary, self.against_tapnet
         first = self.results[0] if self.results else None
         values: dict[str, Any] = {
@@ -173,9 +120,9 @@ class Cell:
             "mean": s and round(s.mean, 2),
             "std": s and round(s.std, 2),
         }
-        beside = s.beside if s else {}
+        others = s.other_readings if s else {}
         for name, words in (("common_epoch", COMMON_EPOCH), ("last_epoch", "last epoch")):
-            mean, std = beside.get(words, (None, None))
+            mean, std = others.get(words, (None, None))
             values[f"{name}_mean"], values[f"{name}_std"] = mean and round(mean, 2), std and round(std, 2)
         return values | {
             "folds": len(self.results) or None,
@@ -189,24 +136,35 @@ class Cell:
         }
 
 
-def cells_of(
-    target: Target, datasets: Sequence[str], protocols: Sequence[Protocol], stored: Stored, data: dict[str, str]
-) -> Iterator[Cell]:
-    """Every cell, row by row; ``data`` has the checksums of the copies that count, where one does.
+def make_cells(
+    target: Target, protocols: Sequence[Protocol], stored: StoredResults, checksums: Mapping[str, str]
+) -> list[Cell]:
+    """Fills the cells of a target with what is stored.
 
     A system is tested against TAPNet after as many epochs; one that has no epochs, against TAPNet as it stands.
+
+    Args:
+        target: The table.
+        protocols: By which its accuracies are read.
+        stored: The results.
+        checksums: For some data sets, the copy whose results count.
+
+    Returns:
+        A cell for each data set, protocol and row, in this order.
     """
-    for name in datasets:
+    cells = []
+    for name in target.datasets:
         for protocol in protocols:
             for row in target.rows:
-                found = stored.find(name, row, protocol, data.get(name))
+                found = stored.find(name, row, protocol, checksums.get(name))
                 cell = Cell(name, row, protocol, target.printed(row, name), found)
                 if found and (row.changed or row.model != "tapnet"):
                     has_epochs = find_model(row.model).fit is None
                     epochs = found[0].trial.training.epochs if has_epochs else None
-                    usual = stored.find(name, TAPNET, protocol, data.get(name), epochs)
+                    usual = stored.find(name, TAPNET, protocol, checksums.get(name), epochs)
                     cell = replace(cell, against_tapnet=_compared(found, usual))
-                yield cell
+                cells.append(cell)
+    return cells
 
 
 def _compared(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> Comparison | None:
@@ -215,7 +173,7 @@ def _compared(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> Comp
     t = usual[0].trial
     training_folds = t.folds - (2 if t.protocol == "fair" else 1)
     columns = [{r.trial.fold: r.reading.accuracy for r in results} for results in (ours, usual)]
-    return compare(columns[0], columns[1], 1 / training_folds)
+    return corrected_t_test(columns[0], columns[1], 1 / training_folds)
 
 
 def _conditions(result: TrialResult) -> tuple[Any, ...]:

@@ -7,12 +7,13 @@ import json
 import sys
 from pathlib import Path
 
-from tapnet.bench.cases import BATCH, our_epoch, peer_epoch
-from tapnet.bench.data import bench_dataset
-from tapnet.bench.measure import forget_peak, peak_memory
+from .cases import BATCH, our_epoch, peer_epoch
+from .data import bench_dataset
+from .measure import forget_peak, peak_memory
 
 
 def main(task: str, side: str, name: str, data_dir: str, number: str) -> None:
+    """Measures one task and prints the result as a line of JSON."""
     folder = Path(data_dir) if data_dir else None
     if task == "memory":
         dataset = bench_dataset(name, folder, int(number) if number else None)
@@ -33,8 +34,9 @@ def _peer_folds(name: str, folder: Path | None, epochs: int) -> None:
     import torch
     from torch_geometric.loader import DataLoader
 
-    from tapnet.bench.peer import PyGNet, pyg_graphs
     from tapnet.training.protocol import split
+
+    from .peer import PyGNet, pyg_graphs
 
     dataset = bench_dataset(name, folder)
     graphs = pyg_graphs(dataset)
