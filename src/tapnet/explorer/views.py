@@ -20,8 +20,8 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.inference.explain import Layer, explain
 from tapnet.inference.saved import SavedModel
-from tapnet.io.graph_files import FileGraph, parse_graph
-from tapnet.io.layout import is_graph_file
+from tapnet.io.dataset_files import is_graph_file
+from tapnet.io.graph_folder import FileGraph, parse_graph
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.pool.select import check_ratio
 from tapnet.nn.pool.selecting import SelectingPool

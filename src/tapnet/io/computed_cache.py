@@ -18,8 +18,7 @@ from torch import Tensor
 
 from tapnet._loops.jit import Array
 from tapnet._loops.ranges import concatenated_ranges, offsets
-from tapnet.files import replacing
-from tapnet.io.locate import cache_dir
+from tapnet.files import cache_dir, replacing
 from tapnet.progress import counting
 
 AT_ONCE = 64  # items between two writes: what a kill can lose

@@ -1,0 +1,36 @@
+"""A data set from its files, whatever their format. A new format is added here and in ``dataset_files``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.io.dataset_files import Layout, layout_of
+from tapnet.io.graph_folder import read_graphs
+from tapnet.io.text import read_text
+from tapnet.io.tu import read_tu
+
+
+def read(path: Path, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
+    """Reads and checks the data set at a path, without the cache.
+
+    Args:
+        path: A TU folder, a .zip of one, a one-file text, or a folder of graphs.
+        name: The name of the data set; by default that of its files.
+        features: What ``x`` holds; by default node labels where they tell nodes apart, else degrees.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: A file is missing or wrong; the message names the file and, where it can, the line.
+    """
+    return read_layout(layout_of(path), name=name, features=features)
+
+
+def read_layout(layout: Layout, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
+    """``read`` of files that were found."""
+    name = name or layout.prefix
+    if layout.kind == "tu":
+        return read_tu(layout.place, layout.prefix, name=name, features=features)
+    return (read_graphs if layout.kind == "graphs" else read_text)(layout.place, name=name, features=features)
