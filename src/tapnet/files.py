@@ -38,7 +38,7 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """The file is whole or it is not there; what prevents it is said in one sentence."""
+    """Writes a file that is whole or not there; a TapnetError says in one sentence what prevents it."""
     try:
         with replacing(file) as out:
             out.write(content)
@@ -47,7 +47,7 @@ def write_atomically(file: Path, content: bytes) -> None:
 
 
 def remove_partial_files(file: Path) -> None:
-    """What programs that were killed had written of a file, for one who knows that no other is writing it now."""
+    """Removes what killed programs had written of a file. Only for a caller who knows that no other writes it now."""
     _remove(file.parent.glob(glob.escape(_prefix(file)) + "*"), age=0)
 
 
@@ -74,7 +74,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def printable(text: object) -> str:
-    """In one line, and with whatever could speak to a terminal or is no letter at all as an escape, such as \\x1b."""
+    """The text in one line, with control characters and the like as escapes such as \\x1b."""
     words = str(text)
     if words.isprintable():
         return words
@@ -82,12 +82,13 @@ def printable(text: object) -> str:
 
 
 def check_name(name: object) -> None:
-    """A file's name stands in messages, so it must not speak to the terminal that shows them."""
+    """Raises a DataError for a name with control characters: names stand in messages, which a terminal shows."""
     if _CONTROL.search(str(name)):
         raise DataError(f"{printable(name)}: a name with control characters in it, which is not read for safety")
 
 
 def path_exists(path: Path) -> bool:
+    """``path.exists()``, and False where the name cannot be one of a file."""
     try:
         return path.exists()
     except OSError:  # a name too long for a file, for one
@@ -95,7 +96,7 @@ def path_exists(path: Path) -> bool:
 
 
 def is_special_file(path: Path) -> bool:
-    """A pipe, a device or a socket: who opens it may wait for ever."""
+    """Whether it is a pipe, a device or a socket, which may block whoever opens it."""
     try:
         mode = path.stat().st_mode
     except OSError:

@@ -64,7 +64,7 @@ def track_reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[byte
 
 @contextmanager
 def working(title: str) -> Iterator[None]:
-    """A sign of life for work whose end cannot be foreseen."""
+    """A spinner for work of unknown length."""
     if not on_terminal():
         yield
         return
@@ -76,7 +76,7 @@ def working(title: str) -> Iterator[None]:
 
 @contextmanager
 def counting(total: int, title: str) -> Iterator[Callable[[int], None]]:
-    """A bar for work of so many items, moved on by what is yielded; gone when it is done."""
+    """A bar for work of ``total`` items, advanced by the function that is yielded; it disappears at the end."""
     if not on_terminal():
         yield lambda _: None
         return

@@ -34,19 +34,41 @@ _NODE_AND_EDGE_DATA = {
 def assemble(
     *,
     name: str,
-    nodes_per_graph: IntArray,  # [G]
-    edge_index: IntArray,  # [2, E] nodes numbered through the whole data set
-    y: Column,  # [G]
-    node_labels: Column | None = None,  # [N]
-    node_attributes: NDArray[np.float32] | None = None,  # [N, F]
-    edge_labels: Column | None = None,  # [E]
-    edge_attributes: NDArray[np.float32] | None = None,  # [E, F]
-    self_loop: NDArray[np.bool_] | Sequence[Hashable] | None = None,  # [N] beside those among the edges
-    values: Mapping[str, Sequence[Hashable] | None] | None = None,  # the values behind numbers, where known
+    nodes_per_graph: IntArray,
+    edge_index: IntArray,
+    y: Column,
+    node_labels: Column | None = None,
+    node_attributes: NDArray[np.float32] | None = None,
+    edge_labels: Column | None = None,
+    edge_attributes: NDArray[np.float32] | None = None,
+    self_loop: NDArray[np.bool_] | Sequence[Hashable] | None = None,
+    values: Mapping[str, Sequence[Hashable] | None] | None = None,
     features: Features | None = None,
     source: str = "",
 ) -> GraphDataset:
-    """The one way in: every reader and every converter ends here."""
+    """Makes a data set of arrays: edges sorted, symmetric, without self-loops or duplicates, values numbered.
+
+    Args:
+        name: The name of the data set.
+        nodes_per_graph: ``[G]``
+        edge_index: ``[2, E]`` in any order, nodes numbered through the whole data set.
+        y: ``[G]`` the class of each graph.
+        node_labels: ``[N]`` the category of each node.
+        node_attributes: ``[N, F]``
+        edge_labels: ``[E]`` the category of each edge.
+        edge_attributes: ``[E, F]``
+        self_loop: ``[N]`` nodes that have a self-loop, in addition to those in ``edge_index``.
+        values: For ``"y"``, ``"node_labels"`` and ``"edge_labels"``, where they hold numbers 0, 1, …: the values that
+            these stand for.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+        source: The files that it was read from.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: There are no graphs, a graph has no nodes, a column has another length, or a number is not finite.
+    """
     if len(nodes_per_graph) == 0:
         raise DataError(f"{name} has no graphs")
     if nodes_per_graph.min() < 1:

@@ -28,10 +28,10 @@ Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or
 
 
 class Prepared(Protocol):
-    """Something computed for each graph of a data set."""
+    """What a model computes once for each graph of a data set."""
 
     def cut(self, graphs: Tensor) -> Any:
-        """That of these graphs, with a method ``to(device)``: it travels with their batch."""
+        """The part of these graphs, which goes with their batch and has a method ``to(device)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,17 @@ class GraphDataset:
 
     There are no self-loops and no duplicate edges, every edge's reverse is there too, and the edges are sorted
     by (source, target). What the models see is ``x``: integer categories, or floats where attributes were
-    asked for. Whatever else came with the graphs stays beside it.
+    asked for. Labels and attributes that are not in ``x`` are kept, too.
+
+    Data sets are made by ``load_dataset``, ``GraphDataset.from_pyg`` and ``GraphDataset.from_networkx``.
+
+    Example:
+        >>> from tapnet import load_dataset
+        >>> dataset = load_dataset("MUTAG")
+        >>> dataset[0]
+        Data(x=[23], edge_index=[2, 54], y=[1], num_nodes=23, node_labels=[23], edge_labels=[54])
+        >>> dataset.batch([0, 1]).num_nodes
+        45
     """
 
     name: str
@@ -77,15 +87,17 @@ class GraphDataset:
 
     @property
     def shape(self) -> tuple[int]:
-        """[G]: scikit-learn's splitters cut what has a shape as an array, ``dataset[indices, ...]``."""
+        """``(G,)``: scikit-learn's splitters index what has a shape as an array, ``dataset[indices, ...]``."""
         return (len(self),)
 
     @property
     def num_graphs(self) -> int:
+        """G"""
         return len(self)
 
     @property
     def num_nodes(self) -> int:
+        """N"""
         return len(self.rowptr) - 1
 
     @property
@@ -95,6 +107,7 @@ class GraphDataset:
 
     @property
     def num_classes(self) -> int:
+        """C"""
         return len(self.classes)
 
     @property
@@ -103,11 +116,13 @@ class GraphDataset:
         return self.x.size(1) if self.categories is None else len(self.categories)
 
     @cached_property
-    def nodes_per_graph(self) -> Tensor:  # [G]
+    def nodes_per_graph(self) -> Tensor:
+        """[G]"""
         return self.node_ptr.diff()
 
     @cached_property
-    def degree(self) -> Tensor:  # [N]
+    def degree(self) -> Tensor:
+        """[N] the number of neighbours of each node."""
         return self.rowptr.diff()
 
     @property
@@ -135,7 +150,17 @@ class GraphDataset:
     # ---- graphs out of it ----
 
     def batch(self, indices: Indices) -> GraphBatch:
-        """The disjoint union of the graphs with these numbers, in this order, cut out of the flat arrays."""
+        """Cuts graphs out of the flat arrays.
+
+        Args:
+            indices: The numbers of graphs, or one boolean per graph.
+
+        Returns:
+            The disjoint union of these graphs, in this order.
+
+        Raises:
+            IndexError: There is no such graph.
+        """
         graphs = self._graph_numbers(indices)
         arrays = (array(t) for t in (graphs, self.node_ptr, self.rowptr, self.col))
         ptr, nodes, rowptr, col = map(torch.from_numpy, cut_graphs(*arrays))
@@ -149,7 +174,17 @@ class GraphDataset:
         )
 
     def subset(self, indices: Indices) -> GraphDataset:
-        """The data set of these graphs alone; classes and categories keep their numbers."""
+        """Makes the data set of some graphs; classes and categories keep their numbers.
+
+        Args:
+            indices: The numbers of graphs, or one boolean per graph.
+
+        Returns:
+            The data set of these graphs, in this order.
+
+        Raises:
+            IndexError: There is no such graph.
+        """
         graphs = self._graph_numbers(indices)
         sizes = self.nodes_per_graph[graphs]
         nodes = concatenated_ranges(self.node_ptr[graphs], sizes)
@@ -185,7 +220,18 @@ class GraphDataset:
         return torch.where(graphs < 0, graphs + len(self), graphs)
 
     def with_features(self, features: Features) -> GraphDataset:
-        """The same graphs with other inputs: node labels, distinct degrees, or float attributes."""
+        """Makes the data set of the same graphs with another ``x``.
+
+        Args:
+            features: ``"labels"`` (node labels as categories), ``"degrees"`` (distinct degrees as categories) or
+                ``"attributes"`` (floats).
+
+        Returns:
+            The data set.
+
+        Raises:
+            SettingError: The data set has no such labels or attributes.
+        """
         if features == "labels":
             if self.node_labels is None:
                 raise SettingError(f"{self.name} has no node labels; features='degrees' works on every data set")

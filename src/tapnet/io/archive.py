@@ -19,7 +19,7 @@ MAX_UNPACKED_BYTES = 64 << 30
 MAX_COMPRESSION, ALWAYS_BEARABLE_BYTES = 200, 1 << 24
 
 
-# What a damaged file or archive makes the standard library raise.
+# What the standard library raises for a damaged file or archive.
 UNREADABLE = (
     UnicodeDecodeError,
     zipfile.BadZipFile,
@@ -32,7 +32,17 @@ UNREADABLE = (
 
 
 def open_archive(path: Path) -> zipfile.Path:
-    """An archive that can be trusted to stay in its folder and to unpack to a bearable size."""
+    """Opens an archive after a check of its entries.
+
+    Args:
+        path: The .zip file.
+
+    Returns:
+        The archive as a folder.
+
+    Raises:
+        DataError: It is damaged or encrypted, an entry leaves the folder, or it unpacks to more than a data set has.
+    """
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
@@ -53,7 +63,7 @@ def open_archive(path: Path) -> zipfile.Path:
 
 
 def readable_files(folder: Place, wanted: Callable[[str], bool]) -> list[str]:
-    """The names of those files that are wanted by their names."""
+    """The names of the files in a folder for which ``wanted`` is true."""
     found = [child for child in folder.iterdir() if wanted(child.name)]
     for child in found:
         check_name(child)

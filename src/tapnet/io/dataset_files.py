@@ -36,7 +36,17 @@ class Layout(NamedTuple):
 
 
 def layout_of(path: Path) -> Layout:
-    """What ``find_layout`` finds, or an error that says what belongs there."""
+    """Finds the files of the data set at a path.
+
+    Args:
+        path: A folder, an archive or a file.
+
+    Returns:
+        The files.
+
+    Raises:
+        DataError: There is no data set, or more than one.
+    """
     layout = find_layout(path)
     if layout is None:
         if path.is_dir() and not any(path.iterdir()):
@@ -49,7 +59,7 @@ def layout_of(path: Path) -> Layout:
 
 
 def find_layout(path: Path) -> Layout | None:
-    """TU files, a text or graphs in ``path``, or in a folder (such as ``raw``) inside it; None if there are none."""
+    """``layout_of``, but None where there is no data set. Folders (such as ``raw``) inside it are searched, too."""
     if path.is_file():
         if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
             found = _find_in_folder(open_archive(path), path.stem)
@@ -66,6 +76,7 @@ def find_layout(path: Path) -> Layout | None:
 
 
 def is_graph_file(name: str) -> bool:
+    """Whether a file of this name holds one graph (and is not hidden)."""
     return name.lower().endswith(GRAPH_ENDINGS) and not name.startswith(".")
 
 

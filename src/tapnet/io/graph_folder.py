@@ -43,12 +43,12 @@ LABEL, ATTRIBUTES, SELF_LOOP = "label", "attributes", "self_loop"  # as GraphDat
 
 
 def read_graph(file: Place) -> nx.Graph:
-    """The graph of a .graphml or .json file, with its own node names and attributes."""
+    """The graph of a .graphml or .json file, with its own node names and attributes; a DataError if it is wrong."""
     return parse_graph(read_content(file, MAX_FILE_BYTES + 1), str(file))
 
 
 def parse_graph(content: bytes, name: str) -> nx.Graph:
-    """The same from a file's content; ``name`` ends in .graphml or .json, and stands in errors."""
+    """``read_graph`` from the content of a file; ``name`` ends in .graphml or .json and stands in errors."""
     if len(content) > MAX_FILE_BYTES:
         raise DataError(f"{name}: larger than {MAX_FILE_BYTES >> 20} MB, which is too much for a file of one graph")
     parse = parse_graphml if name.lower().endswith(".graphml") else parse_node_link
@@ -75,7 +75,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class FileGraph:
-    """A graph of a file, made small: nodes are numbers."""
+    """The graph of a file as arrays: nodes are numbers, and only attributes that every node has are kept."""
 
     file: str
     size: int
@@ -84,10 +84,12 @@ class FileGraph:
 
     @classmethod
     def read(cls, file: Place) -> FileGraph:
+        """Reads a .graphml or .json file."""
         return cls.of(read_graph(file), str(file))
 
     @classmethod
     def of(cls, graph: nx.Graph, file: str) -> FileGraph:
+        """From a NetworkX graph; ``file`` stands in errors."""
         number = {node: i for i, node in enumerate(graph)}
         ends = [(number[u], number[v]) for u, v in graph.edges()]
         rows = [row for _, row in graph.nodes(data=True)]
@@ -122,7 +124,7 @@ class NodeSchema(NamedTuple):
 
     @classmethod
     def of(cls, graphs: Sequence[FileGraph]) -> NodeSchema:
-        """The same for all of the graphs, by the rules at the top."""
+        """The schema that all of the graphs share, by the rules in this module's docstring."""
         common = set.intersection(*(set(g.columns) for g in graphs)) - {SELF_LOOP}
         kinds = {name: {g.columns[name].kind for g in graphs} for name in sorted(common)}
         lacks = next((g for g in graphs if LABEL not in g.columns), None)
@@ -138,9 +140,20 @@ class NodeSchema(NamedTuple):
 
     @classmethod
     def named(cls, graph: FileGraph, category: str | None, numbers: Sequence[str] | None) -> NodeSchema:
-        """Of one graph, for a model that was trained on attributes of these names; None: that is not known.
+        """The schema of one graph for a model that was trained on attributes with these names.
 
         ``label`` and ``attributes``, which mean the same everywhere, may stand for any other name.
+
+        Args:
+            graph: The graph.
+            category: The attribute that was the category; None: not known.
+            numbers: The attributes that were numbers; None: not known.
+
+        Returns:
+            The schema.
+
+        Raises:
+            DataError: The graph's nodes have no such attribute.
         """
         found = cls.of([graph])
         if category in graph.columns:
@@ -157,14 +170,29 @@ class NodeSchema(NamedTuple):
 
 def join(
     graphs: Sequence[FileGraph],
-    schemas: Sequence[NodeSchema],  # of each graph
+    schemas: Sequence[NodeSchema],
     *,
     name: str,
-    y: Sequence[Hashable] | None = None,  # None: not known
-    features: Features | None = None,  # nothing but these is read; None: everything
+    y: Sequence[Hashable] | None = None,
+    features: Features | None = None,
     source: str = "",
 ) -> GraphDataset:
-    """A data set of graphs from files."""
+    """Makes a data set of graphs from files.
+
+    Args:
+        graphs: The graphs.
+        schemas: The schema of each graph.
+        name: The name of the data set.
+        y: The class of each graph; None: not known.
+        features: What ``x`` holds; nothing else is read then. None: everything is read.
+        source: The files that they were read from.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: The nodes have no such features, or a value is of the wrong kind; the message names the file.
+    """
     labels = attributes = None
     if features in (None, "labels") and all(m.category for m in schemas):
         labels = [v for g, m in zip(graphs, schemas, strict=True) for v in _categories(g, m.category or LABEL)]
@@ -191,8 +219,7 @@ def join(
         features=features,
         source=source,
     )
-    first_meaning = schemas[0]
-    return replace(dataset, label_attribute=first_meaning.category, attribute_names=first_meaning.numbers or None)
+    return replace(dataset, label_attribute=schemas[0].category, attribute_names=schemas[0].numbers or None)
 
 
 def _matrix(graphs: Sequence[FileGraph], schemas: Sequence[NodeSchema]) -> NDArray[np.float32]:
@@ -203,7 +230,7 @@ def _matrix(graphs: Sequence[FileGraph], schemas: Sequence[NodeSchema]) -> NDArr
         part = np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
         if parts and part.shape[1] != parts[0].shape[1]:
             raise DataError(
-                f"{graph.file}: {part.shape[1]} numbers a node where {graphs[0].file} has {parts[0].shape[1]}"
+                f"{graph.file}: {part.shape[1]} numbers per node where {graphs[0].file} has {parts[0].shape[1]}"
             )
         parts.append(part)
     return np.concatenate(parts)
@@ -230,7 +257,7 @@ def _floats(graph: FileGraph, name: str) -> NDArray[np.float32]:
 
 
 def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
-    """Marks of nodes that were joined to themselves, where ``GraphDataset.to_networkx`` left them."""
+    """[n] the nodes with a self-loop, as ``GraphDataset.to_networkx`` marks them."""
     column = graph.columns.get(SELF_LOOP)
     marks = column.values if column is not None and column.kind == "words" else ["false"] * graph.size
     return np.asarray([mark == "true" for mark in marks], dtype=np.bool_)
@@ -240,7 +267,19 @@ def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
 
 
 def read_graphs(place: Place, *, name: str, features: Features | None = None) -> GraphDataset:
-    """The data set of a folder of graphs, or of the one graph of a file."""
+    """Reads a folder of graphs, or the file of one graph.
+
+    Args:
+        place: The folder or file.
+        name: The name of the data set.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: There are no graphs, or a file is wrong; the message names the file.
+    """
     names, y, notes = _Listed([place.name]) if place.is_file() else _listed(place)
     if not names:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
@@ -259,7 +298,7 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
 
 
 def graph_names(path: str | Path) -> list[str]:
-    """The files' names of a folder of graphs, or of one file, in the order of the data set's graphs."""
+    """The names of the files of a folder of graphs (or of one file), in the order of the data set's graphs."""
     layout = layout_of(Path(path))
     if layout.kind != "graphs":
         raise DataError(f"{path}: not a folder of graphs; its graphs have numbers, not names")
@@ -267,7 +306,7 @@ def graph_names(path: str | Path) -> list[str]:
 
 
 def class_of(file: Path) -> str | None:
-    """What the labels.csv beside a graph's file says of it; None where there is none that does."""
+    """The class that the labels.csv in the folder of a graph's file gives it; None: there is none."""
     table = file.parent / LABELS
     try:
         return read_classes(table, file_names(file.parent)).get(file.name) if table.is_file() else None
@@ -276,18 +315,18 @@ def class_of(file: Path) -> str | None:
 
 
 def file_names(folder: Place) -> list[str]:
-    """Every graph file of a folder, by name."""
+    """The names of the graph files of a folder, sorted."""
     return sorted(readable_files(folder, is_graph_file))
 
 
 def require_classes(dataset: GraphDataset) -> None:
-    """Graphs whose classes are not known, or all the same, cannot be learned from."""
+    """Raises a DataError unless the classes of the graphs are known and not all the same."""
     if dataset.classes == (None,):
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(
             f"{dataset.source}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
-            "a header (graph,class), then a line a graph (first.graphml,ring)"
+            "a header (graph,class), then one line per graph (first.graphml,ring)"
         )
     if dataset.num_classes < 2:
         raise DataError(f"{dataset.name}: every graph is of class {dataset.classes[0]}; there is nothing to tell apart")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def parse_graphml(content: bytes, name: str) -> nx.Graph:
+    """The graph in the content of a file, whose name stands in errors."""
     import networkx as nx
 
     elements = _elements(content, name)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def parse_node_link(content: bytes, name: str) -> nx.Graph:
-    """The format of ``networkx.node_link_data``, its edges under "links" or "edges"."""
+    """The graph in the content of a file, whose name stands in errors; its edges are under "links" or "edges"."""
     import networkx as nx
 
     try:

@@ -38,7 +38,7 @@ def load(layout: Layout) -> GraphDataset | None:
 
 
 def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
-    """``signed`` is the files' signature from before they were read. Not being able to write is no failure."""
+    """Keeps a parsed copy. ``signed`` is the signature from before the files were read. Failures are ignored."""
     words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
     arrays: dict[str, Any] = {key: getattr(dataset, key).numpy() for key in _ARRAYS if _is_tensor(dataset, key)}
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)

@@ -11,12 +11,11 @@ from tapnet.io.text import read_text
 from tapnet.io.tu import read_tu
 
 
-def read(path: Path, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
+def read(path: Path, *, features: Features | None = None) -> GraphDataset:
     """Reads and checks the data set at a path, without the cache.
 
     Args:
         path: A TU folder, a .zip of one, a one-file text, or a folder of graphs.
-        name: The name of the data set; by default that of its files.
         features: What ``x`` holds; by default node labels where they tell nodes apart, else degrees.
 
     Returns:
@@ -25,12 +24,12 @@ def read(path: Path, *, name: str | None = None, features: Features | None = Non
     Raises:
         DataError: A file is missing or wrong; the message names the file and, where it can, the line.
     """
-    return read_layout(layout_of(path), name=name, features=features)
+    return read_layout(layout_of(path), features=features)
 
 
-def read_layout(layout: Layout, *, name: str | None = None, features: Features | None = None) -> GraphDataset:
+def read_layout(layout: Layout, *, features: Features | None = None) -> GraphDataset:
     """``read`` of files that were found."""
-    name = name or layout.prefix
-    if layout.kind == "tu":
-        return read_tu(layout.place, layout.prefix, name=name, features=features)
-    return (read_graphs if layout.kind == "graphs" else read_text)(layout.place, name=name, features=features)
+    return _READERS[layout.kind](layout.place, name=layout.prefix, features=features)
+
+
+_READERS = {"tu": read_tu, "text": read_text, "graphs": read_graphs}

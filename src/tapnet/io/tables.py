@@ -18,7 +18,18 @@ MAX_TABLE_BYTES = 1 << 27
 
 
 def read_classes(table: Place, there: Sequence[str]) -> dict[str, str]:
-    """File → class, in the table's order."""
+    """Reads the classes of graph files.
+
+    Args:
+        table: The table.
+        there: The names of the graph files in its folder.
+
+    Returns:
+        The class of each file that is listed, in the table's order.
+
+    Raises:
+        DataError: The table is wrong; the message names the line.
+    """
     try:
         text = read_content(table, MAX_TABLE_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -22,10 +22,18 @@ from tapnet.io.archive import UNREADABLE, Place
 
 
 def read_text(file: Place, *, name: str, features: Features | None = None) -> GraphDataset:
-    """The text format of GIN and DGCNN.
+    """Reads a data set from one text file.
 
-    First line: the number of graphs. Each graph: a line ``n label``, then for each of its n nodes a line
-    ``tag degree neighbours… [attributes…]``, neighbours numbered from 0 within the graph.
+    Args:
+        file: The file.
+        name: The name of the data set.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: A line is wrong; the message names the file and the line.
     """
     try:
         with file.open("rb") as stream:
@@ -123,13 +131,21 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
 
 
 def write_text(dataset: GraphDataset, file: Path) -> None:
-    """The data set in the one-file format; without node labels every tag is 0. Edge data have no place there."""
+    """Writes a data set as one text file; without node labels every tag is 0. Edge data are left out.
+
+    Args:
+        dataset: The data set.
+        file: The file.
+
+    Raises:
+        DataError: A label is not a whole number, or a node has several.
+    """
     labels, classes = (
         original_labels(dataset.node_labels, dataset.node_label_values),
         original_labels(dataset.y, dataset.classes),
     )
     if labels is not None and labels.ndim > 1:
-        raise DataError("the one-file format holds one label a node, and this data set has several")
+        raise DataError("the one-file format holds one label per node, and this data set has several")
     node_ptr, rowptr = dataset.node_ptr.tolist(), dataset.rowptr.tolist()
     with file.open("w", encoding="ascii") as out:
         out.write(f"{len(dataset)}\n")

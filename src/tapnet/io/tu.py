@@ -33,9 +33,21 @@ TU_PARTS: dict[str, tuple[type, int | None]] = {
 }
 
 
-def read_tu(folder: Place, prefix: str, *, name: str, features: Features | None = None) -> GraphDataset:
-    """NAME_A.txt, NAME_graph_indicator.txt, NAME_graph_labels.txt and what else of the TU layout is there."""
-    files = {part: folder / f"{prefix}_{part}.txt" for part in TU_PARTS}
+def read_tu(folder: Place, *, name: str, features: Features | None = None) -> GraphDataset:
+    """Reads NAME_A.txt, NAME_graph_indicator.txt, NAME_graph_labels.txt and whichever of the other files are there.
+
+    Args:
+        folder: The folder of the files.
+        name: The name of the data set, with which the files' names begin.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: A file is missing or wrong; the message names the file and the line.
+    """
+    files = {part: folder / f"{name}_{part}.txt" for part in TU_PARTS}
     present = {part: file for part, file in files.items() if file.is_file()}
     for part in ("A", "graph_indicator", "graph_labels"):
         if part not in present:
@@ -100,7 +112,15 @@ def read_tu(folder: Place, prefix: str, *, name: str, features: Features | None 
 
 
 def write_tu(dataset: GraphDataset, folder: Path) -> None:
-    """The data set as ``folder/NAME_A.txt`` … with its original labels."""
+    """Writes a data set as ``folder/NAME_A.txt`` … with its original labels.
+
+    Args:
+        dataset: The data set.
+        folder: The folder, which is made if it is not there.
+
+    Raises:
+        DataError: A label is not a whole number.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     whole = dataset.batch(range(len(dataset)))
     loops = np.zeros((0, 2)) if dataset.self_loop is None else dataset.self_loop.nonzero().expand(-1, 2).numpy()
@@ -140,7 +160,7 @@ def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
 
 
 def _explain(file: Place, dtype: type, columns: int | None, error: BaseException) -> NoReturn:
-    """The first line that is wrong, in words: found by a second, slow look."""
+    """Raises an error that names the first wrong line, found by reading the file again, slowly."""
     whole = dtype is np.int64
     number, kind = (WHOLE, "a whole number") if whole else (NUMBER, "a number")
     rows = 0
