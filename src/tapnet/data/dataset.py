@@ -47,10 +47,10 @@ class GraphDataset:
     Example:
         >>> from tapnet import load_dataset
         >>> dataset = load_dataset("MUTAG")
-        >>> dataset[0]
-        Data(x=[23], edge_index=[2, 54], y=[1], num_nodes=23, node_labels=[23], edge_labels=[54])
-        >>> dataset.batch([0, 1]).num_nodes
-        45
+        >>> dataset.num_graphs, dataset.num_classes, type(dataset[0]).__name__
+        (188, 2, 'Data')
+        >>> dataset.batch([0, 1]).num_graphs
+        2
     """
 
     name: str
