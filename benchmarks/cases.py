@@ -21,9 +21,9 @@ from torch_geometric.nn import SAGPooling, TopKPooling
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.run_trial import make_optimizer, train_epoch
-from tapnet.io import formats
 from tapnet.io import parsed_cache as cache
-from tapnet.io.layout import layout_of
+from tapnet.io.dataset_files import layout_of
+from tapnet.io.read import read_layout
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
@@ -184,12 +184,12 @@ def reading(archive: Path, rounds: int) -> list[Case]:
                 packed.extractall(folder)
             return read_tu_data(str(Path(folder) / name), name)
 
-    cold = compare(lambda: formats.read_layout(layout), peer_cold, rounds, warm_up=0)
+    cold = compare(lambda: read_layout(layout), peer_cold, rounds, warm_up=0)
     with tempfile.TemporaryDirectory() as folder:
         before = os.environ.get("TAPNET_CACHE")
         os.environ["TAPNET_CACHE"] = folder
         try:
-            cache.save(layout, formats.read_layout(layout), cache.signature(layout))
+            cache.save(layout, read_layout(layout), cache.signature(layout))
             stored = Path(folder) / "processed.pt"
             data, slices, _ = peer_cold()
             torch.save((data.to_dict(), slices), stored)

@@ -29,7 +29,7 @@ from tapnet.experiments.trial import Trial
 from tapnet.inference.explain import Layer
 from tapnet.inference.explain import explain as explain_network
 from tapnet.inference.saved import GRAPHS_AT_ONCE, SavedModel
-from tapnet.io.graph_files import require_classes
+from tapnet.io.graph_folder import require_classes
 from tapnet.models.base import DataShape
 from tapnet.models.tapnet import SPEC, Activation, Pool, TAPNet, TAPNetSettings
 from tapnet.nn.link import LinkReading

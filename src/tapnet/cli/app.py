@@ -104,7 +104,7 @@ def _say_unless_interrupted(lost: Any) -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    from tapnet.io.layout import printable  # the words may be a stranger's
+    from tapnet.files import printable  # the words may be a stranger's
 
     print(f"tapnet: {printable(message)}", file=sys.stderr)
     raise SystemExit(code)

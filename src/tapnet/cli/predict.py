@@ -22,8 +22,8 @@ from tapnet.errors import DataError, SettingError, TapnetError
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
     from tapnet.inference.saved import SavedModel, Unseen
-    from tapnet.io.graph_files import FileGraph
-    from tapnet.io.layout import Place
+    from tapnet.io.archive import Place
+    from tapnet.io.graph_folder import FileGraph
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
 DIGITS = 6
@@ -51,11 +51,11 @@ def predict(
     if out is not None and out.is_dir():
         raise SettingError(f"--out is a file, and {out} is a folder")
     from tapnet.experiments.final import FILE, model_file
+    from tapnet.files import path_exists
     from tapnet.inference.saved import SavedModel
-    from tapnet.io.layout import exists
 
     for name in inputs:
-        if name.endswith(".safetensors") or exists(Path(name) / FILE):
+        if name.endswith(".safetensors") or path_exists(Path(name) / FILE):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
     run = _Prediction(SavedModel.load(model_file(model)), out is not None or not sys.stdout.isatty())
     if len(set(run.classes)) != len(run.saved.classes):
@@ -114,7 +114,7 @@ class _Prediction:
 
         An error that is raised ends the input; what is wrong with a single file is reported, and the next one read.
         """
-        from tapnet.io.graph_files import file_names
+        from tapnet.io.graph_folder import file_names
         from tapnet.io.load import load_dataset
         from tapnet.io.locate import find
 
@@ -138,7 +138,7 @@ class _Prediction:
                 advance(len(numbers))
 
     def _of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[list[Row]]:
-        from tapnet.io.graph_files import FileGraph
+        from tapnet.io.graph_folder import FileGraph
 
         group: list[tuple[str, FileGraph]] = []
         with self._counting(len(names), folder.name) as advance:
@@ -197,7 +197,7 @@ class _Prediction:
 
     def _expectation(self) -> str:
         """The accuracy that the model's file claims, with its protocol."""
-        from tapnet.io.layout import printable
+        from tapnet.files import printable
 
         try:
             of = self.saved.about["cross_validation"]

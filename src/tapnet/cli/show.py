@@ -54,9 +54,9 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
     import torch
 
     from tapnet.experiments.final import model_file
+    from tapnet.files import printable
     from tapnet.inference.explain import explain
     from tapnet.inference.saved import SavedModel
-    from tapnet.io.layout import printable
     from tapnet.models.tapnet import TAPNet
     from tapnet.viz import draw_explanation, save
 
@@ -105,14 +105,14 @@ class _Found(NamedTuple):
 
 def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Path | None) -> _Found:
     """By its file, or by its number or its file's name in a data set."""
-    from tapnet.io.graph_files import FileGraph, class_of
-    from tapnet.io.layout import check_name, exists
+    from tapnet.files import check_name, path_exists
+    from tapnet.io.graph_folder import FileGraph, class_of
     from tapnet.io.load import load_dataset
     from tapnet.io.locate import find
 
     check_name(graph)
     is_number = re.fullmatch("-?[0-9]{1,18}", graph) is not None
-    if not is_number and exists(Path(graph)):
+    if not is_number and path_exists(Path(graph)):
         layout = find(Path(graph), data_dir, download=False).layout
         if layout.kind == "graphs" and layout.place.is_file():
             data = saved.joined([FileGraph.read(layout.place)], layout.prefix)
@@ -145,7 +145,7 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
 
 def _files(data: GraphDataset) -> list[str]:
     """Of a folder of graphs, in the order of their numbers; none for another data set."""
-    from tapnet.io.graph_files import graph_names
+    from tapnet.io.graph_folder import graph_names
 
     try:
         return graph_names(data.source)
@@ -188,10 +188,10 @@ def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
-    from tapnet.io.layout import is_special
+    from tapnet.files import is_special_file
 
     try:
-        if is_special(folder / "run.json"):
+        if is_special_file(folder / "run.json"):
             raise OSError("not a file")
         run: dict[str, Any] = json.loads((folder / "run.json").read_text())
         return run | {"trials": list(map(str, run["trials"]))}
@@ -214,8 +214,8 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
 
     from tapnet.errors import TapnetError
     from tapnet.experiments.store import Store
+    from tapnet.files import printable
     from tapnet.inference.saved import SavedModel
-    from tapnet.io.layout import printable
     from tapnet.io.load import load_dataset
     from tapnet.training.protocol import split
 

@@ -188,7 +188,7 @@ def train(
     from tapnet.experiments.backends.pool import DataReference, run_trials
     from tapnet.experiments.store import Store
     from tapnet.experiments.trial import Trial
-    from tapnet.io.graph_files import require_classes
+    from tapnet.io.graph_folder import require_classes
     from tapnet.io.load import check_features, load_dataset
     from tapnet.models.registry import find_model
     from tapnet.training import protocol as protocols

@@ -12,15 +12,15 @@ from typing import Any, Literal
 import torch
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.splits import Split
 from tapnet.errors import DataError, TapnetError
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Run, describe_model
 from tapnet.experiments.store import Store, load_model_file
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
-from tapnet.files import remove_partial_files
+from tapnet.files import path_exists, remove_partial_files
 from tapnet.inference.saved import GRAPHS_AT_ONCE, SavedModel
-from tapnet.io.layout import exists
-from tapnet.training.protocol import PROTOCOLS, Split
+from tapnet.training.protocol import PROTOCOLS
 
 FILE = "final.safetensors"
 EPOCHS_RULE = "the median of the folds' epochs"
@@ -43,7 +43,7 @@ class FinalTrial(Trial):
 
 def model_file(path: Path) -> Path:
     """A model's file as it is, and of a run's folder its final model."""
-    if not (exists(path) and path.is_dir()):
+    if not (path_exists(path) and path.is_dir()):
         return path
     if not (path / FILE).is_file():
         models = next((folder for folder in (path, path / "models") if any(folder.glob("*.safetensors"))), None)

@@ -12,12 +12,13 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.splits import Split
 from tapnet.experiments.trial import Trial, TrialResult, rounded, versions
 from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.registry import find_model
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
-from tapnet.training.protocol import Reading, Split, read_off, split
+from tapnet.training.protocol import Reading, read_off, split
 from tapnet.training.settings import TrainingSettings
 
 CHECKPOINT_EVERY = 20  # epochs

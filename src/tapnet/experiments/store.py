@@ -19,8 +19,7 @@ from torch import Tensor
 
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.experiments.trial import Trial, TrialResult, digest
-from tapnet.files import remove_partial_files, write_atomically
-from tapnet.io.layout import is_special
+from tapnet.files import is_special_file, remove_partial_files, write_atomically
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Store:
 
     def _read(self, file: Path, key: str) -> TrialResult | None:
         try:
-            if is_special(file):
+            if is_special_file(file):
                 raise ValueError("not a file")
             values = json.loads(file.read_bytes())
             if values.pop("digest") != digest(values) or values["key"] != key:

@@ -28,7 +28,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tapnet.errors import SettingError, TapnetError
 from tapnet.explorer.views import Choice, Explorer, GraphNotFoundError
-from tapnet.io.layout import printable
+from tapnet.files import printable
 
 LARGEST_UPLOAD = 4 << 20  # bytes
 WORKERS, WAITING = 2, 32  # threads that compute, and requests that may wait for them

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError
 from tapnet.inference.saved import SavedModel
-from tapnet.io.graph_files import FileGraph, parse_graph
-from tapnet.io.layout import is_graph_file
+from tapnet.io.dataset_files import is_graph_file
+from tapnet.io.graph_folder import FileGraph, parse_graph
 
 MOST_NODES, MOST_EDGES = 10_000, 100_000  # of a graph that the page draws
 LONGEST_NAME, LONGEST_NOTE = 100, 500  # characters

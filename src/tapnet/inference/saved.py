@@ -15,8 +15,8 @@ from torch import Tensor
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.experiments.store import load_model_file, save_model_file
-from tapnet.io.graph_files import ATTRIBUTES, FileGraph, NodeSchema, join
-from tapnet.io.layout import check_name, is_special, printable
+from tapnet.files import check_name, is_special_file, printable
+from tapnet.io.graph_folder import ATTRIBUTES, FileGraph, NodeSchema, join
 from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.registry import find_model
 from tapnet.models.spec import weight_shapes
@@ -177,7 +177,7 @@ class SavedModel:
     def load(cls, file: str | Path) -> SavedModel:
         """From a file that ``save``, a run or a stranger wrote; it can do nothing but predict."""
         check_name(file)
-        if is_special(Path(file)):
+        if is_special_file(Path(file)):
             raise DataError(f"{file}: not a model of tapnet, and not even a file")
         weights, about = load_model_file(Path(file))
         try:

@@ -12,8 +12,9 @@ from hypothesis import assume, given
 
 from graphs import assert_same, datasets
 from tapnet.errors import DataError
-from tapnet.io import formats
-from tapnet.io.write import write_text, write_tu
+from tapnet.io.read import read
+from tapnet.io.text import write_text
+from tapnet.io.tu import write_tu
 
 GOOD = {
     "A": "1, 2\n2, 1\n4, 5\n5, 4\n5, 6\n6, 5\n",
@@ -48,7 +49,7 @@ def test_tu_files_come_back_as_they_were_written(tmp_path_factory, dataset):
     assume(dataset.num_edges > 0)
     folder = tmp_path_factory.mktemp("tu")
     write_tu(dataset, folder)
-    assert_same(dataset, formats.read(folder, features=dataset.features))
+    assert_same(dataset, read(folder, features=dataset.features))
 
 
 @given(datasets(labels=True, edge_data=False, loops=False))
@@ -56,22 +57,22 @@ def test_text_files_come_back_as_they_were_written(tmp_path_factory, dataset):
     file = tmp_path_factory.mktemp("text") / "RANDOM.txt"
     write_text(dataset, file)
     dataset = dataset.with_features("labels")
-    assert_same(dataset, formats.read(file, features="labels"))
+    assert_same(dataset, read(file, features="labels"))
 
 
 def test_folder_archive_and_text_are_the_same_data(tmp_path):
     folder = write(tmp_path, edge_labels=None, edge_attributes=None, node_attributes=None)
     (tmp_path / "SMALL.txt").write_text(GOOD_TEXT)
-    from_folder = formats.read(folder)
-    assert_same(from_folder, formats.read(archive(folder, tmp_path / "SMALL.zip")))
-    assert_same(from_folder, formats.read(tmp_path / "SMALL.txt"))
+    from_folder = read(folder)
+    assert_same(from_folder, read(archive(folder, tmp_path / "SMALL.zip")))
+    assert_same(from_folder, read(tmp_path / "SMALL.txt"))
     assert from_folder.name == "SMALL"
     assert from_folder.classes == (-1, 1)
     assert from_folder.categories == (0, 1, 3)
 
 
 def test_every_part_is_kept(tmp_path):
-    dataset = formats.read(write(tmp_path))
+    dataset = read(write(tmp_path))
     assert dataset.node_attributes.tolist()[1] == [-1000, 2]
     assert dataset.edge_labels.tolist() == [0, 0, 1, 1, 2, 2]
     assert dataset.edge_attributes.tolist() == [[1], [1], [2], [2], [3], [3]]
@@ -83,20 +84,20 @@ def test_nodes_of_a_graph_need_not_stand_together(tmp_path):
         tmp_path / "a", graph_indicator="1\n2\n1\n2\n1\n2\n", A="1, 3\n2, 4\n6, 4\n", edge_labels=None,
         edge_attributes=None, node_labels="0\n10\n1\n11\n2\n12\n", node_attributes=None,
     )  # fmt: skip
-    dataset = formats.read(scattered)
+    dataset = read(scattered)
     assert [dataset.categories[i] for i in dataset.x.tolist()] == [0, 1, 2, 10, 11, 12]
     assert dataset[0].edge_index.tolist() == [[0, 1], [1, 0]]
     assert dataset[1].edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
 
 
 def test_labels_of_several_columns_are_one_category_each(tmp_path):
-    dataset = formats.read(write(tmp_path, node_labels="0, 1\n0, 0\n1, 1\n0, 1\n0, 0\n0, 0\n"))
+    dataset = read(write(tmp_path, node_labels="0, 1\n0, 0\n1, 1\n0, 1\n0, 0\n0, 0\n"))
     assert dataset.categories == ((0, 0), (0, 1), (1, 1))
     assert dataset.x.tolist() == [1, 0, 2, 1, 0, 0]
 
 
 def test_windows_line_ends_and_blank_lines_are_no_mistake(tmp_path):
-    dataset = formats.read(write(tmp_path, A=GOOD["A"].replace("\n", "\r\n") + "\r\n\r\n"))
+    dataset = read(write(tmp_path, A=GOOD["A"].replace("\n", "\r\n") + "\r\n\r\n"))
     assert dataset.num_edges == 6
 
 
@@ -133,7 +134,7 @@ def test_windows_line_ends_and_blank_lines_are_no_mistake(tmp_path):
 def test_what_is_wrong_in_a_tu_file_is_named(tmp_path, part, text, reason):
     folder = write(tmp_path, **{part: text})
     with pytest.raises(DataError, match=reason):
-        formats.read(folder)
+        read(folder)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_what_is_wrong_in_a_text_file_is_named(tmp_path, text, reason):
     file = tmp_path / "SMALL.txt"
     file.write_text(text)
     with pytest.raises(DataError, match=reason):
-        formats.read(file)
+        read(file)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
@@ -173,7 +174,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     (tmp_path / "SMALL.txt").write_bytes(b"\xff\xfe1\n")
     for path in (folder, tmp_path / "SMALL.txt"):
         with pytest.raises(DataError, match=r"txt:(1|2): not plain text"):
-            formats.read(path)
+            read(path)
 
 
 def test_a_truncated_archive_is_refused_wherever_it_ends(tmp_path):
@@ -182,21 +183,21 @@ def test_a_truncated_archive_is_refused_wherever_it_ends(tmp_path):
     for tenth in range(10):
         cut.write_bytes(whole[: len(whole) * tenth // 10])
         with pytest.raises(DataError, match="CUT.zip"):
-            formats.read(cut)
+            read(cut)
 
 
 def test_a_damaged_archive_is_refused_or_read_rightly_whatever_byte_it_is(tmp_path):
     folder = write(tmp_path)
     good = archive(folder, tmp_path / "SMALL.zip").read_bytes()
-    right, file, refused = formats.read(folder), tmp_path / "BAD.zip", 0
+    right, file, refused = read(folder), tmp_path / "BAD.zip", 0
     for position in range(len(good)):
         damaged = bytearray(good)
         damaged[position] ^= 255
         file.write_bytes(damaged)
         try:
-            read = formats.read(file)  # a byte that does not matter, such as a date's or an optional file's name
-            assert torch.equal(read.col, right.col)
-            assert torch.equal(read.y, right.y)
+            found = read(file)  # a byte that does not matter, such as a date's or an optional file's name
+            assert torch.equal(found.col, right.col)
+            assert torch.equal(found.y, right.y)
         except DataError:
             refused += 1
     assert refused > len(good) / 2
@@ -208,7 +209,7 @@ def test_an_archive_that_leaves_its_folder_is_not_opened(tmp_path, entry):
     with zipfile.ZipFile(file, "a") as out:
         out.writestr(entry, "1")
     with pytest.raises(DataError, match="leaves the folder"):
-        formats.read(file)
+        read(file)
 
 
 def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path):
@@ -216,50 +217,55 @@ def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path):
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
         out.writestr("SMALL/SMALL_A.txt", b"\n" * (70 << 20))
     with pytest.raises(DataError, match="refused"):
-        formats.read(file)
+        read(file)
 
 
 def test_a_folder_without_graphs_says_what_belongs_there(tmp_path):
     with pytest.raises(DataError, match="the folder is empty"):
-        formats.read(tmp_path)
+        read(tmp_path)
     (tmp_path / "picture.png").write_bytes(b"")
     with pytest.raises(DataError, match="neither a TU data set"):
-        formats.read(tmp_path)
+        read(tmp_path)
     (tmp_path / "X_A.txt").write_text("1, 2\n")
     with pytest.raises(DataError, match="X_graph_indicator.txt is missing"):
-        formats.read(tmp_path)
+        read(tmp_path)
 
 
 def test_of_several_data_sets_the_one_with_the_folders_name_is_meant(tmp_path):
     write(tmp_path)
     (tmp_path / "LICENSE.txt").write_text("free")
     (tmp_path / "SMALL" / "._SMALL_graph_indicator.txt").write_text("")
-    assert formats.read(tmp_path).name == "SMALL"
+    assert read(tmp_path).name == "SMALL"
     write(tmp_path / "x").rename(tmp_path / "OTHER")
     for file in (tmp_path / "OTHER").iterdir():
         file.rename(file.with_name(file.name.replace("SMALL", "OTHER")))
     with pytest.raises(DataError, match=r"several data sets \(OTHER, SMALL\)"):
-        formats.read(tmp_path)
-    assert formats.read(tmp_path / "OTHER").name == "OTHER"
+        read(tmp_path)
+    assert read(tmp_path / "OTHER").name == "OTHER"
 
 
-def test_reading_shows_a_bar_on_a_terminal_and_takes_it_away(tmp_path):
-    """Under a pseudo-terminal, with a file long enough for a bar: the cursor that was hidden comes back."""
+def run_on_terminal(code: str, *words: str) -> tuple[int, bytes]:
+    """The exit code of a Python program, and what it writes to standard error under a pseudo-terminal."""
     import pty
     import subprocess
     import sys
 
-    folder = write(tmp_path)
-    code = "import sys; from pathlib import Path; from tapnet import progress; progress.LONG_BYTES = 1\n"
-    code += "from tapnet.io import formats; formats.read(Path(sys.argv[1]))"
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", code, str(folder)], stderr=theirs) as process:
+    with subprocess.Popen([sys.executable, "-c", code, *words], stderr=theirs) as process:
         os.close(theirs)
         shown = b""
         with contextlib.suppress(OSError):  # the other side has closed
             while chunk := os.read(ours, 4096):
                 shown += chunk
-    assert process.returncode == 0
+    return process.returncode, shown
+
+
+def test_reading_shows_a_bar_on_a_terminal_and_takes_it_away(tmp_path):
+    """With a file long enough for a bar: the cursor that was hidden comes back."""
+    code = "import sys; from pathlib import Path; from tapnet import progress; progress.LONG_BYTES = 1\n"
+    code += "from tapnet.io.read import read; read(Path(sys.argv[1]))"
+    code, shown = run_on_terminal(code, str(write(tmp_path)))
+    assert code == 0
     assert b"SMALL_A.txt" in shown
     assert shown.count(b"\x1b[?25l") == shown.count(b"\x1b[?25h") > 0
 
@@ -284,7 +290,7 @@ def test_reading_equals_pyg_on_the_real_archives(real_data, tmp_path, name):
 def compare_with_pyg(folder: Path, name: str) -> None:
     from torch_geometric.io import read_tu_data
 
-    ours = formats.read(folder)
+    ours = read(folder)
     theirs, slices, sizes = read_tu_data(str(folder), name)
     everything = ours.batch(range(len(ours)))
     local = torch.stack([everything.edge_index[0], ours.col.long()])

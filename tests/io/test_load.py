@@ -3,6 +3,7 @@
 import http.server
 import shutil
 import socketserver
+import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -10,16 +11,16 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from test_formats import GOOD_TEXT, archive, write
+from test_formats import GOOD_TEXT, archive, run_on_terminal, write
 
 from tapnet import load_dataset
 from tapnet.data.catalog import CATALOG, Statistics, find_entry
 from tapnet.data.convert import assemble
 from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError, TapnetError
-from tapnet.io import formats
+from tapnet.files import cache_dir
 from tapnet.io import parsed_cache as cache
-from tapnet.io.layout import layout_of
-from tapnet.io.write import write_tu
+from tapnet.io.dataset_files import layout_of
+from tapnet.io.tu import write_tu
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_impossible_names_are_no_traceback(name):
 
 
 def test_a_data_folder_that_is_none_is_said(tmp_path, monkeypatch):
-    with pytest.raises(SettingError, match="data-dir: .* is not a folder"):
+    with pytest.raises(SettingError, match="data_dir: .* is not a folder"):
         load_dataset("MUTAG", tmp_path / "nothing")
     monkeypatch.setenv("TAPNET_DATA", str(tmp_path / "nothing"))
     with pytest.raises(SettingError, match="TAPNET_DATA: .* is not a folder"):
@@ -112,7 +113,7 @@ def test_what_is_nowhere_is_said_with_the_places_looked_at(tmp_path):
 def test_the_second_load_does_not_parse(tmp_path, monkeypatch):
     folder = write(tmp_path)
     first = load_dataset(folder)
-    monkeypatch.setattr(formats, "read_layout", lambda *_, **__: pytest.fail("parsed again"))
+    monkeypatch.setattr("tapnet.io.load.read_layout", lambda *_, **__: pytest.fail("parsed again"))
     second = load_dataset(folder)
     assert second.checksum == first.checksum
     assert second.categories == first.categories
@@ -211,7 +212,36 @@ def test_a_download_that_arrives_is_used_and_kept(tmp_path, server):
     assert load_dataset("PTC").name == "PTC"
     shutil.rmtree(served)
     assert load_dataset("SMALL").place == "cache"
-    assert downloads(tmp_path) == ["PTC.txt", "SMALL.zip"]
+    assert downloads(tmp_path) == ["PTC.txt", "PTC.txt.sha256", "SMALL.zip", "SMALL.zip.sha256"]
+
+
+def test_a_download_that_changed_on_the_disk_is_not_parsed(tmp_path, server):
+    served, _ = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    load_dataset("SMALL")
+    kept = tmp_path / "cache" / "downloads" / "SMALL.zip"
+    archive(write(tmp_path / "other", A="1, 2\n", edge_labels=None, edge_attributes=None), kept)
+    with pytest.raises(DataError, match="SMALL.zip: has changed since it was downloaded"):
+        load_dataset("SMALL")
+    kept.unlink()
+    assert load_dataset("SMALL").num_edges == 6
+
+
+def test_a_download_shows_a_bar_on_a_terminal_and_takes_it_away(tmp_path, server):
+    served, _ = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    code, shown = run_on_terminal("from tapnet import load_dataset; load_dataset('SMALL')")
+    assert code == 0, shown
+    assert b"downloading SMALL.zip" in shown
+    assert shown.count(b"\x1b[?25l") == shown.count(b"\x1b[?25h") > 0
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
+    assert cache_dir() == tmp_path / "cache"
+    monkeypatch.delenv("TAPNET_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    if sys.platform == "linux":
+        assert cache_dir() == tmp_path / "xdg" / "tapnet"
 
 
 def test_the_collections_own_name_is_asked_for(tmp_path, server):
@@ -254,7 +284,7 @@ def test_a_name_that_the_collection_does_not_have(tmp_path, server):
 
 
 def test_without_a_network_the_message_says_what_to_do(tmp_path):
-    with pytest.raises(DownloadError, match=r"--data-dir or TAPNET_DATA.*failed: .*refused"):
+    with pytest.raises(DownloadError, match=r"data_dir or TAPNET_DATA.*failed: .*refused"):
         load_dataset("REDDIT-MULTI12K")
     assert downloads(tmp_path) == []
 

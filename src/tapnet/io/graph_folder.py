@@ -1,29 +1,22 @@
-"""Graphs in files of their own: GraphML, node-link JSON, and a folder of them with their classes in labels.csv.
+"""Graphs in files of their own (GraphML, node-link JSON), and a folder of them with their classes in labels.csv.
 
 A node's category is its attribute ``label``. Where there is none, it is the only attribute that holds text (or true
 and false) at every node of every file; where there are several of these, none. Its numbers, for
 ``features="attributes"``, are the list ``attributes``, or else every attribute that is a number at every node of every
 file, in the order of the names. Directions, parallel edges and what edges carry are left out.
 
-``labels.csv`` has a header and a line a graph: the file's name, with its ending or without, and its class, any text.
-The columns may be named ``graph`` or ``file``, and ``class`` or ``label``; else they are the first and the second.
-Its order is the graphs' order. Without it the classes are not known (``classes`` is ``(None,)``), which is enough for
-prediction, and the files' names order the graphs.
+The order of labels.csv is the graphs' order. Without it the classes are not known (``classes`` is ``(None,)``), which
+is enough for prediction, and the files' names order the graphs.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
-import warnings
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-from xml.parsers import expat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +24,12 @@ from numpy.typing import NDArray
 from tapnet.data.convert import IntArray, assemble
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.io.layout import LABELS, UNREADABLE, Place, is_graph_file, layout_of, printable, readable_files
+from tapnet.files import printable
+from tapnet.io.archive import Place, read_content, readable_files
+from tapnet.io.dataset_files import is_graph_file, layout_of
+from tapnet.io.graphml import parse_graphml
+from tapnet.io.node_link import parse_node_link
+from tapnet.io.tables import LABELS, read_classes
 from tapnet.progress import counting
 
 if TYPE_CHECKING:
@@ -45,15 +43,15 @@ LABEL, ATTRIBUTES, SELF_LOOP = "label", "attributes", "self_loop"  # as GraphDat
 
 
 def read_graph(file: Place) -> nx.Graph:
-    """The graph of a .graphml or .json file, with its own node names and attributes."""
-    return parse_graph(_content(file), str(file))
+    """The graph of a .graphml or .json file, with its own node names and attributes; a DataError if it is wrong."""
+    return parse_graph(read_content(file, MAX_FILE_BYTES + 1), str(file))
 
 
 def parse_graph(content: bytes, name: str) -> nx.Graph:
-    """The same from a file's content; ``name`` ends in .graphml or .json, and stands in errors."""
+    """``read_graph`` from the content of a file; ``name`` ends in .graphml or .json and stands in errors."""
     if len(content) > MAX_FILE_BYTES:
         raise DataError(f"{name}: larger than {MAX_FILE_BYTES >> 20} MB, which is too much for a file of one graph")
-    parse = _parse_graphml if name.lower().endswith(".graphml") else _parse_node_link
+    parse = parse_graphml if name.lower().endswith(".graphml") else parse_node_link
     try:
         graph = parse(content, name)
     except RecursionError:
@@ -63,101 +61,6 @@ def parse_graph(content: bytes, name: str) -> nx.Graph:
     if len(graph) == 0:
         raise DataError(f"{name}: the graph has no nodes")
     return graph
-
-
-def _content(file: Place) -> bytes:
-    try:
-        with file.open("rb") as stream:
-            content: bytes = stream.read(MAX_FILE_BYTES + 1)
-            return content
-    except UNREADABLE as error:
-        raise DataError(f"{file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-
-
-def _parse_graphml(content: bytes, name: str) -> nx.Graph:
-    import networkx as nx
-
-    elements = _elements(content, name)
-    if elements["graph"] != 1:
-        raise DataError(f"{name}: {elements['graph'] or 'no'} <graph> elements where one belongs")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ports and keys without a type, which do no harm
-            graph = nx.read_graphml(io.BytesIO(content))
-    except (nx.NetworkXException, SyntaxError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{name}: not a GraphML graph ({printable(error):.200})") from None
-    if len(graph) != elements["node"]:
-        raise DataError(f"{name}: an edge names a node that is not there, or a node is listed twice")
-    for attribute, value in graph.graph["node_default"].items():
-        for _, given in graph.nodes(data=True):
-            given.setdefault(attribute, value)
-    return graph
-
-
-def _elements(content: bytes, name: str) -> Counter[str]:
-    """How often each element occurs in well-formed XML. A DOCTYPE, the place of entity bombs, is refused unread."""
-    count: Counter[str] = Counter()
-
-    def refuse(*_: object) -> None:
-        raise DataError(f"{name}: has a DOCTYPE, which no graph needs and which is not read for safety")
-
-    def start(tag: str, _: object) -> None:
-        count[tag.rpartition(" ")[2]] += 1
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = start
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
-        raise DataError(f"{name}:{error.lineno}: not XML ({expat.ErrorString(error.code)})") from None
-    except DataError:
-        raise
-    except (ValueError, LookupError) as error:  # an encoding that nobody knows
-        raise DataError(f"{name}: not XML ({error})") from None
-    return count
-
-
-def _parse_node_link(content: bytes, name: str) -> nx.Graph:
-    """The format of ``networkx.node_link_data``, its edges under "links" or "edges"."""
-    import networkx as nx
-
-    try:
-        values = json.loads(content)
-    except ValueError as error:
-        raise DataError(f"{name}: not JSON ({error})") from None
-    nodes = values.get("nodes") if isinstance(values, dict) else None
-    edges = values.get("links", values.get("edges")) if isinstance(values, dict) else None
-    if not isinstance(nodes, list) or not isinstance(edges, list):
-        raise DataError(f'{name}: not a node-link graph, which has the lists "nodes" and "links" (or "edges")')
-    graph = nx.Graph()
-    for i, node in enumerate(nodes):
-        if not isinstance(node, dict):
-            raise DataError(f'{name}: node {i} is not an object such as {{"id": "a", "label": "C"}}')
-        key = _hashable(node.get("id", i), name)
-        if key in graph:
-            raise DataError(f"{name}: node {key!r} is listed twice")
-        graph.add_node(key)
-        graph.nodes[key].update((k, v) for k, v in node.items() if k != "id")
-    for i, edge in enumerate(edges):
-        if not isinstance(edge, dict) or not {"source", "target"} <= edge.keys():
-            raise DataError(f'{name}: edge {i} is not an object such as {{"source": "a", "target": "b"}}')
-        ends = [_hashable(edge[end], name) for end in ("source", "target")]
-        for end in ends:
-            if end not in graph:
-                raise DataError(f"{name}: edge {i} names the node {end!r}, which is not there")
-        graph.add_edge(*ends)
-    return graph
-
-
-def _hashable(value: Any, name: str) -> Hashable:
-    """A node's name; a tuple is a list in JSON."""
-    if isinstance(value, list):
-        return tuple(_hashable(v, name) for v in value)
-    if value is None or isinstance(value, dict):
-        raise DataError(f"{name}: the name of a node is text or a number, not {value!r:.40}")
-    name_of_node: Hashable = value
-    return name_of_node
 
 
 # ---- what its attributes mean ----
@@ -172,7 +75,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class FileGraph:
-    """A graph of a file, made small: nodes are numbers."""
+    """The graph of a file as arrays: nodes are numbers, and only attributes that every node has are kept."""
 
     file: str
     size: int
@@ -181,10 +84,12 @@ class FileGraph:
 
     @classmethod
     def read(cls, file: Place) -> FileGraph:
+        """Reads a .graphml or .json file."""
         return cls.of(read_graph(file), str(file))
 
     @classmethod
     def of(cls, graph: nx.Graph, file: str) -> FileGraph:
+        """From a NetworkX graph; ``file`` stands in errors."""
         number = {node: i for i, node in enumerate(graph)}
         ends = [(number[u], number[v]) for u, v in graph.edges()]
         rows = [row for _, row in graph.nodes(data=True)]
@@ -219,7 +124,7 @@ class NodeSchema(NamedTuple):
 
     @classmethod
     def of(cls, graphs: Sequence[FileGraph]) -> NodeSchema:
-        """The same for all of the graphs, by the rules at the top."""
+        """The schema that all of the graphs share, by the rules in this module's docstring."""
         common = set.intersection(*(set(g.columns) for g in graphs)) - {SELF_LOOP}
         kinds = {name: {g.columns[name].kind for g in graphs} for name in sorted(common)}
         lacks = next((g for g in graphs if LABEL not in g.columns), None)
@@ -235,9 +140,20 @@ class NodeSchema(NamedTuple):
 
     @classmethod
     def named(cls, graph: FileGraph, category: str | None, numbers: Sequence[str] | None) -> NodeSchema:
-        """Of one graph, for a model that was trained on attributes of these names; None: that is not known.
+        """The schema of one graph for a model that was trained on attributes with these names.
 
         ``label`` and ``attributes``, which mean the same everywhere, may stand for any other name.
+
+        Args:
+            graph: The graph.
+            category: The attribute that was the category; None: not known.
+            numbers: The attributes that were numbers; None: not known.
+
+        Returns:
+            The schema.
+
+        Raises:
+            DataError: The graph's nodes have no such attribute.
         """
         found = cls.of([graph])
         if category in graph.columns:
@@ -254,14 +170,29 @@ class NodeSchema(NamedTuple):
 
 def join(
     graphs: Sequence[FileGraph],
-    schemas: Sequence[NodeSchema],  # of each graph
+    schemas: Sequence[NodeSchema],
     *,
     name: str,
-    y: Sequence[Hashable] | None = None,  # None: not known
-    features: Features | None = None,  # nothing but these is read; None: everything
+    y: Sequence[Hashable] | None = None,
+    features: Features | None = None,
     source: str = "",
 ) -> GraphDataset:
-    """A data set of graphs from files."""
+    """Makes a data set of graphs from files.
+
+    Args:
+        graphs: The graphs.
+        schemas: The schema of each graph.
+        name: The name of the data set.
+        y: The class of each graph; None: not known.
+        features: What ``x`` holds; nothing else is read then. None: everything is read.
+        source: The files that they were read from.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: The nodes have no such features, or a value is of the wrong kind; the message names the file.
+    """
     labels = attributes = None
     if features in (None, "labels") and all(m.category for m in schemas):
         labels = [v for g, m in zip(graphs, schemas, strict=True) for v in _categories(g, m.category or LABEL)]
@@ -288,8 +219,7 @@ def join(
         features=features,
         source=source,
     )
-    first_meaning = schemas[0]
-    return replace(dataset, label_attribute=first_meaning.category, attribute_names=first_meaning.numbers or None)
+    return replace(dataset, label_attribute=schemas[0].category, attribute_names=schemas[0].numbers or None)
 
 
 def _matrix(graphs: Sequence[FileGraph], schemas: Sequence[NodeSchema]) -> NDArray[np.float32]:
@@ -300,7 +230,7 @@ def _matrix(graphs: Sequence[FileGraph], schemas: Sequence[NodeSchema]) -> NDArr
         part = np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
         if parts and part.shape[1] != parts[0].shape[1]:
             raise DataError(
-                f"{graph.file}: {part.shape[1]} numbers a node where {graphs[0].file} has {parts[0].shape[1]}"
+                f"{graph.file}: {part.shape[1]} numbers per node where {graphs[0].file} has {parts[0].shape[1]}"
             )
         parts.append(part)
     return np.concatenate(parts)
@@ -327,7 +257,7 @@ def _floats(graph: FileGraph, name: str) -> NDArray[np.float32]:
 
 
 def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
-    """Marks of nodes that were joined to themselves, where ``GraphDataset.to_networkx`` left them."""
+    """[n] the nodes with a self-loop, as ``GraphDataset.to_networkx`` marks them."""
     column = graph.columns.get(SELF_LOOP)
     marks = column.values if column is not None and column.kind == "words" else ["false"] * graph.size
     return np.asarray([mark == "true" for mark in marks], dtype=np.bool_)
@@ -337,7 +267,19 @@ def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
 
 
 def read_graphs(place: Place, *, name: str, features: Features | None = None) -> GraphDataset:
-    """The data set of a folder of graphs, or of the one graph of a file."""
+    """Reads a folder of graphs, or the file of one graph.
+
+    Args:
+        place: The folder or file.
+        name: The name of the data set.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: There are no graphs, or a file is wrong; the message names the file.
+    """
     names, y, notes = _Listed([place.name]) if place.is_file() else _listed(place)
     if not names:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
@@ -356,7 +298,7 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
 
 
 def graph_names(path: str | Path) -> list[str]:
-    """The files' names of a folder of graphs, or of one file, in the order of the data set's graphs."""
+    """The names of the files of a folder of graphs (or of one file), in the order of the data set's graphs."""
     layout = layout_of(Path(path))
     if layout.kind != "graphs":
         raise DataError(f"{path}: not a folder of graphs; its graphs have numbers, not names")
@@ -364,27 +306,27 @@ def graph_names(path: str | Path) -> list[str]:
 
 
 def class_of(file: Path) -> str | None:
-    """What the labels.csv beside a graph's file says of it; None where there is none that does."""
+    """The class that the labels.csv in the folder of a graph's file gives it; None: there is none."""
     table = file.parent / LABELS
     try:
-        return _read_classes(table, file_names(file.parent)).get(file.name) if table.is_file() else None
+        return read_classes(table, file_names(file.parent)).get(file.name) if table.is_file() else None
     except (DataError, OSError):
         return None
 
 
 def file_names(folder: Place) -> list[str]:
-    """Every graph file of a folder, by name."""
+    """The names of the graph files of a folder, sorted."""
     return sorted(readable_files(folder, is_graph_file))
 
 
 def require_classes(dataset: GraphDataset) -> None:
-    """Graphs whose classes are not known, or all the same, cannot be learned from."""
+    """Raises a DataError unless the classes of the graphs are known and not all the same."""
     if dataset.classes == (None,):
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(
             f"{dataset.source}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
-            "a header (graph,class), then a line a graph (first.graphml,ring)"
+            "a header (graph,class), then one line per graph (first.graphml,ring)"
         )
     if dataset.num_classes < 2:
         raise DataError(f"{dataset.name}: every graph is of class {dataset.classes[0]}; there is nothing to tell apart")
@@ -401,62 +343,9 @@ def _listed(folder: Place) -> _Listed:
     there = file_names(folder)
     if not (folder / LABELS).is_file():
         return _Listed(there)
-    classes = _read_classes(folder / LABELS, there)
+    classes = read_classes(folder / LABELS, there)
     notes: tuple[str, ...] = ()
     if left_out := [file for file in there if file not in classes]:
         more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
         notes = (f"{folder / LABELS} does not list {', '.join(left_out[:3])}{more}: left out",)
     return _Listed(list(classes), list(classes.values()), notes)
-
-
-def _read_classes(table: Place, there: Sequence[str]) -> dict[str, str]:
-    """File → class, in the table's order."""
-    try:
-        text = _content(table).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{table}: not UTF-8 text") from None
-    if "\0" in text:
-        raise DataError(f"{table}: not text: it has NUL bytes")
-    by_name: dict[str, list[str]] = {}
-    for file in there:
-        by_name.setdefault(file.rpartition(".")[0], []).append(file)
-    by_name |= {file: [file] for file in there}
-    header = text.partition("\n")[0]
-    mark = next((mark for mark in ",;\t" if mark in header), ",")
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)
-    classes: dict[str, str] = {}
-    try:
-        graph, label = _columns(next(lines, []), table, by_name)
-        for line in lines:
-            if not any(line):
-                continue
-            where = f"{table}:{lines.line_num}"
-            name, value = ("".join(line[i : i + 1]).strip() for i in (graph, label))
-            if not name or not value:
-                raise DataError(f"{where}: a file's name and its class belong here, not {','.join(line)[:40]!r}")
-            files = by_name.get(name, ())
-            if len(files) != 1:
-                which = f"stands for {' and '.join(files)}" if files else "is no graph file beside it"
-                raise DataError(f"{where}: {name!r} {which}")
-            if files[0] in classes:
-                raise DataError(f"{where}: {files[0]} is listed twice")
-            classes[files[0]] = value
-    except csv.Error as error:
-        raise DataError(f"{table}:{lines.line_num}: not a table ({error})") from None
-    if not classes:
-        raise DataError(f"{table}: lists no graphs")
-    return classes
-
-
-def _columns(header: Sequence[str], table: Place, files: Mapping[str, object]) -> tuple[int, int]:
-    """Which columns hold the files' names and the classes."""
-    titles = [title.strip().lower() for title in header]
-    if len(titles) < 2 or (header[0].strip() in files and tuple(titles) != ("graph", "class")):
-        raise DataError(f"{table}:1: the first line is a header of two columns, such as graph,class")
-    named = [
-        next((titles.index(word) for word in words if word in titles), None)
-        for words in (("graph", "file"), ("class", "label"))
-    ]
-    others = (i for i in range(len(titles)) if i not in named)
-    graph, label = (next(others) if i is None else i for i in named)
-    return graph, label

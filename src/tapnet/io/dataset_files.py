@@ -1,79 +1,19 @@
-"""Finding a data set's files: a TU folder, a one-file text or graphs in files, on disk or in a trusted archive."""
+"""Which files make a data set: TU files, a text, or files of one graph each, in a folder or an archive."""
 
 from __future__ import annotations
 
 import glob
-import lzma
-import re
-import stat
 import zipfile
-import zlib
-from collections.abc import Callable, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tapnet.errors import DataError
+from tapnet.io.archive import Place, open_archive, readable_files
+from tapnet.io.tables import LABELS
 
-Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
 Kind = Literal["tu", "text", "graphs"]
-
-LABELS = "labels.csv"  # the classes of a folder of graphs
 GRAPH_ENDINGS = (".graphml", ".json")
-
-# The largest data set of the field unpacks to a few GB; an archive that claims more, or that shrank its text more
-# than text shrinks, is not a data set.
-MAX_UNPACKED_BYTES = 64 << 30
-MAX_COMPRESSION, ALWAYS_BEARABLE_BYTES = 200, 1 << 24
-
-
-# What a damaged file or archive makes the standard library raise.
-UNREADABLE = (
-    UnicodeDecodeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    NotImplementedError,
-    EOFError,
-    OSError,
-)
-
-
-# ---- names that are shown, and files that can be opened ----
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
-def printable(text: object) -> str:
-    """In one line, and with whatever could speak to a terminal or is no letter at all as an escape, such as \\x1b."""
-    words = str(text)
-    if words.isprintable():
-        return words
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
-
-
-def check_name(name: object) -> None:
-    """A file's name stands in messages, so it must not speak to the terminal that shows them."""
-    if _CONTROL.search(str(name)):
-        raise DataError(f"{printable(name)}: a name with control characters in it, which is not read for safety")
-
-
-def exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name too long for a file, for one
-        return False
-
-
-def is_special(path: Path) -> bool:
-    """A pipe, a device or a socket: who opens it may wait for ever."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False  # not there
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-# ---- finding ----
 
 
 class Layout(NamedTuple):
@@ -96,7 +36,17 @@ class Layout(NamedTuple):
 
 
 def layout_of(path: Path) -> Layout:
-    """What ``find_layout`` finds, or an error that says what belongs there."""
+    """Finds the files of the data set at a path.
+
+    Args:
+        path: A folder, an archive or a file.
+
+    Returns:
+        The files.
+
+    Raises:
+        DataError: There is no data set, or more than one.
+    """
     layout = find_layout(path)
     if layout is None:
         if path.is_dir() and not any(path.iterdir()):
@@ -109,7 +59,7 @@ def layout_of(path: Path) -> Layout:
 
 
 def find_layout(path: Path) -> Layout | None:
-    """TU files, a text or graphs in ``path``, or in a folder (such as ``raw``) inside it; None if there are none."""
+    """``layout_of``, but None where there is no data set. Folders (such as ``raw``) inside it are searched, too."""
     if path.is_file():
         if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
             found = _find_in_folder(open_archive(path), path.stem)
@@ -126,6 +76,7 @@ def find_layout(path: Path) -> Layout | None:
 
 
 def is_graph_file(name: str) -> bool:
+    """Whether a file of this name holds one graph (and is not hidden)."""
     return name.lower().endswith(GRAPH_ENDINGS) and not name.startswith(".")
 
 
@@ -166,14 +117,6 @@ def _files(place: Place, ending: str) -> list[str]:
     return readable_files(place, lambda name: name.endswith(ending) and not name.startswith("."))
 
 
-def readable_files(folder: Place, wanted: Callable[[str], bool]) -> list[str]:
-    """The names of those files that are wanted by their names."""
-    found = [child for child in folder.iterdir() if wanted(child.name)]
-    for child in found:
-        check_name(child)
-    return [child.name for child in found if child.is_file()]
-
-
 def _may_hold_graphs(file: str) -> bool:
     return not any(word in file.lower() for word in ("readme", "license", "licence", "requirements"))
 
@@ -186,24 +129,3 @@ def _the_one(found: list[tuple[Place, str]], name: str, folder: Place) -> tuple[
         names = ", ".join(sorted({prefix for _, prefix in found}))
         raise DataError(f"{folder}: several data sets ({names}); name the folder or file of one of them")
     return found[0]
-
-
-def open_archive(path: Path) -> zipfile.Path:
-    """An archive that can be trusted to stay in its folder and to unpack to a bearable size."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
-        raise DataError(f"{path}: not a readable .zip archive, or cut off ({error})") from None
-    unpacked = 0
-    for entry in archive.infolist():
-        parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
-        if ".." in parts or entry.filename.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
-            raise DataError(f"{path}: the entry {entry.filename!r} leaves the folder; the archive is not opened")
-        check_name(f"{path}/{entry.filename}")
-        if entry.flag_bits & 1:
-            raise DataError(f"{path}: the entry {entry.filename!r} is encrypted")
-        unpacked += entry.file_size
-    bearable = max(ALWAYS_BEARABLE_BYTES, MAX_COMPRESSION * path.stat().st_size)
-    if unpacked > min(MAX_UNPACKED_BYTES, bearable):
-        raise DataError(f"{path}: unpacks to {unpacked / 1e9:.1f} GB from {path.stat().st_size / 1e6:.1f} MB: refused")
-    return zipfile.Path(archive)
