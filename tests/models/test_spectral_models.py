@@ -94,7 +94,7 @@ def test_the_last_pooling_leaves_one_node(mutag, kind):
     graphs, nodes = batch, []
     for pool in model.pools:
         h = torch.randn(graphs.num_nodes, pool.in_channels)
-        h, graphs, *_ = pool.coarsen(h, graphs)
+        h, graphs, *_ = pool(h, graphs)
         nodes.append(graphs.nodes_per_graph)
     n = batch.nodes_per_graph
     halves = (n + 1) // 2

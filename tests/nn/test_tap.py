@@ -15,10 +15,11 @@ from torch_geometric.utils import to_undirected
 from tapnet import TAPNet, TAPooling, link_prediction_loss, unpool
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
-from tapnet.nn import tap, votes
+from tapnet.nn import tap
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
 from tapnet.nn.tap import GATES
+from tapnet.ops import gate as gate_module
 from tapnet.ops.readout import readout
 
 CHANNELS = 5
@@ -136,7 +137,7 @@ def test_gradients_equal_those_of_the_dense_formulas(graphs, chosen, gate):
 def test_the_fast_path_is_the_same_layer(graphs, chosen):
     x, edge_index, batch = graphs
     pool = make(**chosen)
-    pooled = pool.coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch))
+    pooled = pool(x, GraphBatch.from_edge_index(x, edge_index, batch))
     new_x, new_edges, _, new_batch, perm, score = pool(x, edge_index, None, batch)
     assert torch.equal(pooled.perm, perm)
     assert torch.equal(pooled.x, new_x)
@@ -232,16 +233,16 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
     for by_torch in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if by_torch:
-                for module in ("nn.votes", "nn.tap", "ops.dropout", "ops.segments"):
+                for module in ("nn.tap", "ops.gate", "ops.dropout", "ops.segments"):
                     patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
             pool = make(**chosen)
             h = x.clone().requires_grad_()
             structure = GraphBatch.from_edge_index(h, edge_index, batch)
-            out, coarse, perm, *_ = pool.coarsen(h, structure)
+            out, coarse, perm, *_ = pool(h, structure)
             levels = readout(out, coarse)
             (levels * torch.linspace(-1, 1, levels.numel()).view_as(levels)).sum().backward()
             gradients = [h.grad, *(p.grad for p in pool.parameters())]
-            results.append([perm, levels, *pool.votes_of(h, structure), *gradients])
+            results.append([perm, levels, *pool.votes(h, structure), *gradients])
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain)
 
@@ -254,7 +255,7 @@ def test_gradients_are_finite_where_a_score_is_next_to_nothing(seed, scale, conn
     x, edge_index = (scale * torch.randn(60, 8)).requires_grad_(), to_undirected(torch.randint(0, 30, (2, 60)))
     with pytest.MonkeyPatch.context() as patch:
         if not loops:
-            for module in (tap, votes):
+            for module in (tap, gate_module):
                 patch.setattr(module, "is_compiled", lambda _: False)
         pool(x, edge_index)[0].sum().backward()
     for grad in (x.grad, pool.weight.grad, pool.projection.grad):
@@ -284,7 +285,7 @@ def test_graph_numbers_may_be_bytes():
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_graphs_that_were_looked_at_can_be_trained_on(similarity, monkeypatch):
     """What a batch keeps of itself under inference_mode is no inference tensor."""
-    monkeypatch.setattr(votes, "is_compiled", lambda _: False)
+    monkeypatch.setattr(tap, "is_compiled", lambda _: False)
     x, edge_index = torch.randn(40, 8), torch.randint(0, 40, (2, 80))
     graphs, model = GraphBatch.from_edge_index(x, edge_index), TAPNet(8, 2, similarity=similarity)
     with torch.inference_mode():
@@ -297,7 +298,7 @@ def test_rows_that_are_not_there_are_refused():
     with pytest.raises(ValueError, match=r"x has 5 rows, so batch is \[5\]: not \[7\]"):
         TAPooling(CHANNELS)(x, edge_index, None, torch.zeros(7, dtype=torch.long))
     structure = GraphBatch.from_edge_index(x, edge_index)
-    for use in (lambda h: readout(h, structure), lambda h: TAPooling(CHANNELS).coarsen(h, structure)):
+    for use in (lambda h: readout(h, structure), lambda h: TAPooling(CHANNELS)(h, structure)):
         with pytest.raises(ValueError, match="the graphs have 5 nodes"):
             use(torch.randn(4, CHANNELS))
 

@@ -30,6 +30,7 @@ from tapnet.io.layout import layout_of
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
+from tapnet.ops.gate import straight_through
 from tapnet.training.settings import TrainingSettings
 
 BATCH = 64
@@ -164,7 +165,7 @@ class DenseTAP(torch.nn.Module):
             global_ = torch.softmax(normalised @ h @ pool.projection, 0)
             score = local + global_ + pool.connectivity * a.sum(1) / n
             perm = score.topk(max(1, -(-n // 2))).indices.sort().values
-            rows.append(pool._kept_rows(h, perm, score))
+            rows.append(straight_through(h, perm, score))
             start += n
         return (torch.cat(rows),)
 
