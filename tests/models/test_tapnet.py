@@ -1,7 +1,5 @@
 """TAPNet: the paper's architecture, its parameter count, and what must be true of any classifier of graphs."""
 
-import dataclasses
-
 import pytest
 import torch
 from torch_geometric.loader import DataLoader
@@ -36,7 +34,7 @@ def test_the_defaults_are_the_papers():
     relu = {name for name in CATALOG if activation_on(name) == "relu"}
     assert relu == {"DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K"}
     assert hash(s) == hash(TAPNetSettings())
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(ValueError, match="frozen"):
         s.pool = "none"
 
 
@@ -146,11 +144,11 @@ def test_attributes_as_input(tmp_path):
         ({"ratios": (0.5, 1.5)}, "ratio is"),
         ({"dropout": 1.0}, "dropout is at least 0 and below 1"),
         ({"aux": -1.0}, "aux is at least 0"),
-        ({"aux": float("inf")}, "aux is at least 0 and finite"),
+        ({"aux": float("inf")}, "aux is a finite number"),
         ({"connectivity": float("nan")}, "connectivity is a finite number"),
         ({"aux": 1.0, "pool": "none"}, "needs pool 'tap' with local voting"),
         ({"aux": 1.0, "local_voting": False}, "needs pool 'tap' with local voting"),
-        ({"hidden_channels": 0}, "at least one channel"),
+        ({"hidden_channels": 0}, "hidden_channels is at least 1"),
     ],
 )
 def test_wrong_settings_are_refused(chosen, reason):
