@@ -27,6 +27,7 @@ from tapnet.io.read import read_layout
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
+from tapnet.ops.gate import straight_through
 from tapnet.training.settings import TrainingSettings
 
 from .data import bench_dataset
@@ -166,7 +167,7 @@ class DenseTAP(torch.nn.Module):
             global_ = torch.softmax(normalised @ h @ pool.projection, 0)
             score = local + global_ + pool.connectivity * a.sum(1) / n
             perm = score.topk(max(1, -(-n // 2))).indices.sort().values
-            rows.append(pool._kept_rows(h, perm, score))
+            rows.append(straight_through(h, perm, score))
             start += n
         return (torch.cat(rows),)
 

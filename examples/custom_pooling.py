@@ -3,31 +3,23 @@
 import numpy as np
 import torch
 from sklearn.model_selection import StratifiedKFold
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tapnet import GraphBatch, GraphDataset, TAPNet, load_dataset
-from tapnet.nn.pool.selecting import SelectingPool
+from tapnet.nn.pool.select import SelectPooling
 
 EPOCHS, FOLDS = 25, 3
 
 
-class DegreePool(SelectingPool):
+class DegreePool(SelectPooling):
     """Keeps the nodes with the most neighbours. It has nothing to learn."""
 
     def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
         return batch.degree.to(h.dtype)  # [N]; h, [N, d], holds the features and is not looked at
 
-    def gate(self, rows: Tensor, score: Tensor) -> Tensor:
+    def scale(self, rows: Tensor, score: Tensor) -> Tensor:
         return rows  # the kept rows as they are; a learned score would have to scale them to get a gradient
-
-
-def network(dataset: GraphDataset, pool: type[SelectingPool] | None = None) -> TAPNet:
-    model = TAPNet(dataset.num_features, dataset.num_classes)
-    if pool is not None:
-        s = model.settings
-        model.pools = nn.ModuleList(pool(s.hidden_channels, ratio, s.dropout) for ratio in s.ratios)
-    return model
 
 
 def accuracy(model: TAPNet, dataset: GraphDataset, train: np.ndarray, test: np.ndarray) -> float:
@@ -49,9 +41,10 @@ def main() -> None:
     dataset = load_dataset("MUTAG")
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(dataset)), dataset.y))
     print(f"MUTAG, {FOLDS} stratified folds × {EPOCHS} epochs, test accuracy at the last epoch, mean ± deviation:")
-    for name, pool in (("TAP", None), ("by degree", DegreePool)):
+    for name, pool in (("TAP", "tap"), ("by degree", DegreePool)):
         torch.manual_seed(0)
-        found = [accuracy(network(dataset, pool), dataset, train, test) for train, test in folds]
+        networks = [TAPNet(dataset.num_features, dataset.num_classes, pool=pool) for _ in folds]
+        found = [accuracy(model, dataset, train, test) for model, (train, test) in zip(networks, folds, strict=True)]
         print(f"  {name:10} {np.mean(found):.1f} ± {np.std(found):.1f} %   {', '.join(f'{a:.1f}' for a in found)}")
     print(f"One seed and {FOLDS} folds: a difference smaller than the deviation says nothing.")
 

@@ -190,7 +190,13 @@ def test_formulas_are_mathml(site):
 
 def test_the_source_stands_under_the_formulas(site):
     page = re.sub(r"<[^>]+>", "", (site / "layer.html").read_text())
-    for line in ("def votes_of(", "def mean_over_edges(", "def best_nodes(", "def link_loss(", "def coarsen("):
+    for line in (
+        "def local_voting(",
+        "def global_voting(",
+        "def mean_over_edges(",
+        "def best_nodes(",
+        "def link_loss(",
+    ):
         assert line in page
 
 

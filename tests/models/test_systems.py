@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import fields
 
 import pytest
 import torch
@@ -44,9 +43,7 @@ def built(name, changes, dataset):
 
 @pytest.mark.parametrize(("name", "changes"), SYSTEMS)
 def test_it_overfits_twenty_graphs(name, changes, few):
-    calm = {
-        n: 0.0 for n in ("dropout", "classifier_dropout") if n in {f.name for f in fields(find_model(name).settings)}
-    }
+    calm = {n: 0.0 for n in ("dropout", "classifier_dropout") if n in find_model(name).settings.names()}
     model, data = built(name, {**changes, **calm}, few)
     optimizer = make_optimizer(model, TrainingSettings(lr=0.005, weight_decay=0.0))
     everything = torch.arange(len(data))
@@ -279,5 +276,5 @@ def test_whole_numbers_and_floats_are_one_setting_and_words_are_checked():
     assert repr(gin.make_settings("MUTAG", {"dropout": 0})) == repr(gin.make_settings("MUTAG", {"dropout": 0.0}))
     with pytest.raises(SettingError, match="activation is one of relu, elu, not 'tanh'"):
         find_model("gunet").make_settings("MUTAG", {"activation": "tanh"})
-    with pytest.raises(SettingError, match="link_weight is a finite number, not nan"):
+    with pytest.raises(SettingError, match="link_weight is a finite number"):
         find_model("diffpool").make_settings("MUTAG", {"link_weight": float("nan")})

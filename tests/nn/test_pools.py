@@ -10,7 +10,9 @@ from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.pool.diff import DiffPool, diff_pool
-from tapnet.nn.pool.selecting import SAGPool, SortPool, TopKPool
+from tapnet.nn.pool.sag import SAGPool
+from tapnet.nn.pool.sort import SortPool
+from tapnet.nn.pool.topk import TopKPool
 from tapnet.ops.csr import propagate
 from tapnet.ops.readout import readout
 
@@ -42,7 +44,7 @@ def test_topk_is_pygs_with_a_sigmoid():
     x, edge_index, batch = some_graphs()
     ours, theirs = TopKPool(CHANNELS, 0.6).double(), TopKPooling(CHANNELS, 0.6, nonlinearity=torch.sigmoid).double()
     theirs.select.weight.data = ours.projection.data[None].clone()
-    pooled = ours.coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch))
+    pooled = ours(x, GraphBatch.from_edge_index(x, edge_index, batch))
     their_x, _, _, their_batch, perm, _ = theirs(x, edge_index, None, batch)
     order = perm.argsort()
     assert torch.equal(pooled.perm, perm[order])
@@ -59,7 +61,7 @@ def test_sag_is_pygs():
     theirs.gnn.bias.data.fill_(0.25)
     theirs.select.weight.data.fill_(1)  # a number of PyG's own, of which only the sign counts: -1 would keep the worst
     ours.conv.bias.data.fill_(0.25)
-    pooled = ours.coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch))
+    pooled = ours(x, GraphBatch.from_edge_index(x, edge_index, batch))
     their_x, their_edges, _, _, perm, _ = theirs(x, edge_index, None, batch)
     order = perm.argsort()
     assert torch.equal(pooled.perm, perm[order])
@@ -69,7 +71,7 @@ def test_sag_is_pygs():
 
 def test_sort_keeps_the_largest_last_channels_as_they_are():
     x, edge_index, batch = some_graphs()
-    pooled = SortPool(CHANNELS, 2).coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch))
+    pooled = SortPool(CHANNELS, 2)(x, GraphBatch.from_edge_index(x, edge_index, batch))
     expected = []
     for g in range(3):
         nodes = (batch == g).nonzero()[:, 0].tolist()
@@ -82,7 +84,7 @@ def test_sort_keeps_the_largest_last_channels_as_they_are():
 def test_gradients_reach_what_ranks(make):
     x, edge_index, batch = some_graphs()
     pool = make(CHANNELS, 0.5).double()
-    pool.coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch)).x.square().sum().backward()
+    pool(x, GraphBatch.from_edge_index(x, edge_index, batch)).x.square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in pool.parameters())
 
 
@@ -90,14 +92,14 @@ def test_gradients_reach_what_ranks(make):
 def test_rows_that_are_not_there_are_refused(make):
     x, edge_index, batch = some_graphs()
     with pytest.raises(ValueError, match="the graphs have 16 nodes"):
-        make(CHANNELS, 0.5).double().coarsen(x[:4], GraphBatch.from_edge_index(x, edge_index, batch))
+        make(CHANNELS, 0.5).double()(x[:4], GraphBatch.from_edge_index(x, edge_index, batch))
 
 
 def test_diff_pool_is_the_papers_formulas_and_pygs():
     x, edge_index, batch = some_graphs()
     sizes, k = (5, 8, 3), 4
     logits = torch.randn(len(x), k, dtype=torch.float64)
-    pooled, coarse, link, entropy = diff_pool(logits, x, GraphBatch.from_edge_index(x, edge_index, batch))
+    pooled, coarse, link, entropy, _ = diff_pool(logits, x, GraphBatch.from_edge_index(x, edge_index, batch))
     links, rows = [], []
     for g, a in enumerate(dense_adjacency(edge_index, batch, sizes)):
         h, s = x[batch == g], torch.softmax(logits[batch == g], dim=1)
@@ -113,7 +115,7 @@ def test_diff_pool_is_the_papers_formulas_and_pygs():
     torch.testing.assert_close(entropy, torch.cat(rows).mean())
     # a second time, on weighted graphs
     again = torch.randn(3 * k, 2, dtype=torch.float64)
-    twice, _, link, _ = diff_pool(again, pooled, coarse)
+    twice, _, link, *_ = diff_pool(again, pooled, coarse)
     their_x, _, _, _ = dense_diff_pool(pooled.view(3, k, -1), coarse.adjacency, again.view(3, k, 2))
     torch.testing.assert_close(twice.view(3, 2, -1), their_x)
     s = torch.softmax(again.view(3, k, 2), dim=2)
@@ -128,7 +130,7 @@ def test_diff_pool_has_the_gradient_of_the_formula():
     h = x.clone().requires_grad_()
 
     def everything(s, h):
-        pooled, coarse, link, entropy = diff_pool(s, h, structure)
+        pooled, coarse, link, entropy, _ = diff_pool(s, h, structure)
         return pooled, coarse.adjacency, link, entropy
 
     assert torch.autograd.gradcheck(everything, (logits, h))
@@ -160,7 +162,7 @@ def test_weights_of_edges_count_in_products_and_degrees():
 def test_the_diff_layer_learns_to_predict_links_as_its_authors_program_does():
     x, edge_index, batch = some_graphs()
     graphs, layer = GraphBatch.from_edge_index(x, edge_index, batch), DiffPool(CHANNELS, 4, "neighbour").double()
-    torch.testing.assert_close(layer.coarsen(x, graphs).loss, diff_pool(layer.assign(x, graphs), x, graphs).link)
+    torch.testing.assert_close(layer(x, graphs).loss, diff_pool(layer.assign(x, graphs), x, graphs).link)
 
 
 def test_a_layer_names_what_it_is():

@@ -13,9 +13,11 @@ from test_tap import batches, graphs_of
 from tapnet import load_dataset
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
-from tapnet.nn.pool.chain import EigenPool, HaarPool, chain_sizes, make_chain, prepare_chain
+from tapnet.nn.pool import chain as chain_module
+from tapnet.nn.pool.chain import chain_sizes, make_chain
+from tapnet.nn.pool.eigen import EigenPool
+from tapnet.nn.pool.haar import HaarPool
 from tapnet.nn.pool.select import kept_nodes
-from tapnet.ops import spectral
 from tapnet.ops.csr import propagate
 from tapnet.ops.spectral import (
     cluster_vectors,
@@ -258,7 +260,7 @@ def test_layers_equal_the_dense_products_and_so_do_their_gradients(graphs, kind,
     expected = [list(dense_pooled(kind, h, a.numpy(), ratios)) for _, h, a in graphs_of(x2, edge_index, batch)]
     h, total = x1, 0.0
     for level, pool in enumerate(layers(kind, x.size(1), ratios)):
-        h, structure, *_ = pool.coarsen(h, structure)
+        h, structure, *_ = pool(h, structure)
         assert h.size(1) == pool.out_channels
         rows, matrices = zip(*(graph[level] for graph in expected), strict=True)
         torch.testing.assert_close(h, torch.cat(rows), rtol=1e-5, atol=1e-5)
@@ -277,7 +279,7 @@ def test_gradcheck_of_the_pooling_product(kind):
     batch = GraphBatch.from_edge_index(torch.zeros(11, 1), edge_index, torch.tensor([0] * 10 + [1]))
     pool = layers(kind, 3, (0.5, 1))[0]
     h = torch.randn(11, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda h: pool.coarsen(h, batch).x, (h,))
+    assert torch.autograd.gradcheck(lambda h: pool(h, batch).x, (h,))
 
 
 @pytest.fixture(scope="module")
@@ -288,15 +290,15 @@ def mutag():
 @pytest.mark.parametrize("kind", ["eigen", "haar"])
 def test_what_was_prepared_equals_what_is_computed_for_the_batch(mutag, kind):
     ratios = (0.6, 0.5, 1)
-    ready = prepare_chain(mutag, ratios, kind, vectors=2 if kind == "eigen" else 1)
+    ready = EigenPool.prepare(mutag, ratios, 2) if kind == "eigen" else HaarPool.prepare(mutag, ratios)
     chosen = [5, 170, 5, 33]
     prepared, plain = ready.batch(chosen), mutag.batch(chosen)
     assert set(prepared.prepared) == {kind}
     assert not plain.prepared
     h1 = h2 = torch.randn(plain.num_nodes, 3)
     for pool in layers(kind, 3, ratios):
-        h1, prepared, *_ = pool.coarsen(h1, prepared)
-        h2, plain, *_ = pool.coarsen(h2, plain)
+        h1, prepared, *_ = pool(h1, prepared)
+        h2, plain, *_ = pool(h2, plain)
         assert torch.equal(h1, h2)
         for key in ("ptr", "rowptr", "col", "weight"):
             assert torch.equal(getattr(prepared, key), getattr(plain, key))
@@ -311,7 +313,7 @@ def test_what_was_prepared_equals_what_is_computed_for_the_batch(mutag, kind):
 def test_sizes_are_those_of_the_other_poolings(mutag):
     chain = make_chain("haar", (0.8, 0.6, 7))
     sizes = chain_sizes(chain, mutag.nodes_per_graph)
-    ready = prepare_chain(mutag, chain.ratios, "haar").batch(range(len(mutag)))
+    ready = HaarPool.prepare(mutag, chain.ratios).batch(range(len(mutag)))
     expected = mutag.nodes_per_graph
     for i, ratio in enumerate(chain.ratios):
         expected = kept_nodes(ratio, expected)
@@ -320,9 +322,9 @@ def test_sizes_are_those_of_the_other_poolings(mutag):
 
 
 def test_a_second_time_nothing_is_computed(mutag, monkeypatch):
-    first = prepare_chain(mutag, (0.3, 1), "eigen", 2)
-    monkeypatch.setattr(spectral, "chain_arrays", lambda *_: pytest.fail("computed again"))
-    second = prepare_chain(mutag, (0.3, 1), "eigen", 2)
+    first = EigenPool.prepare(mutag, (0.3, 1), 2)
+    monkeypatch.setattr(chain_module, "chain_arrays", lambda *_: pytest.fail("computed again"))
+    second = EigenPool.prepare(mutag, (0.3, 1), 2)
     arrays = (first.prepared["eigen"].arrays, second.prepared["eigen"].arrays)
     assert arrays[0].keys() == arrays[1].keys()
     for name in arrays[0]:
@@ -330,26 +332,26 @@ def test_a_second_time_nothing_is_computed(mutag, monkeypatch):
 
 
 def test_the_chain_of_other_settings_is_not_taken(mutag):
-    ready = prepare_chain(mutag, (0.3, 1), "eigen", 2).batch([0, 1])
+    ready = EigenPool.prepare(mutag, (0.3, 1), 2).batch([0, 1])
     h = torch.randn(ready.num_nodes, 3)
     pool = EigenPool(3, (0.5, 1), vectors=2)
-    expected = pool.coarsen(h, mutag.batch([0, 1]))
-    other = pool.coarsen(h, ready)
+    expected = pool(h, mutag.batch([0, 1]))
+    other = pool(h, ready)
     assert torch.equal(other.x, expected.x)
     assert other.batch.nodes_per_graph.tolist() == kept_nodes(0.5, mutag.nodes_per_graph[:2]).tolist()
-    all_nodes = HaarPool(3, (1.0,)).coarsen(h, prepare_chain(mutag, (1,), "haar").batch([0, 1]))  # not one node
+    all_nodes = HaarPool(3, (1.0,))(h, HaarPool.prepare(mutag, (1,)).batch([0, 1]))  # not one node
     assert all_nodes.batch.nodes_per_graph.tolist() == mutag.nodes_per_graph[:2].tolist()
 
 
 def test_both_kinds_side_by_side_and_on_a_device(mutag):
-    both = prepare_chain(prepare_chain(mutag, (0.5, 1), "haar"), (0.5, 1), "eigen", 2)
+    both = EigenPool.prepare(HaarPool.prepare(mutag, (0.5, 1)), (0.5, 1), 2)
     batch = both.batch([3, 4]).to("cpu")
     assert set(batch.prepared) == {"haar", "eigen"}
     h = torch.randn(batch.num_nodes, 3)
-    haar, eigen = (layers(kind, 3, (0.5, 1))[0].coarsen(h, batch) for kind in ("haar", "eigen"))
+    haar, eigen = (layers(kind, 3, (0.5, 1))[0](h, batch) for kind in ("haar", "eigen"))
     assert torch.equal(haar.batch.col, eigen.batch.col)  # one clustering for both
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        half = layers("haar", 3, (0.5, 1))[0].coarsen(h.bfloat16(), batch).x
+        half = layers("haar", 3, (0.5, 1))[0](h.bfloat16(), batch).x
     assert half.dtype == torch.float32
     assert (half - haar.x).abs().max() < 0.05
 
@@ -359,7 +361,7 @@ def test_a_graph_without_nodes():
     for kind in ("eigen", "haar"):
         h, structure = torch.ones(3, 1), batch
         for pool in layers(kind, 1, (0.5, 1)):
-            h, structure, *_ = pool.coarsen(h, structure)
+            h, structure, *_ = pool(h, structure)
         assert structure.nodes_per_graph.tolist() == [1, 0, 1]
         assert torch.isfinite(h).all()
 
@@ -368,7 +370,7 @@ def test_wrong_use_is_refused(mutag):
     batch = mutag.batch([0])
     h = torch.randn(batch.num_nodes, 3)
     with pytest.raises(ValueError, match="step 1 of a chain pools the graphs that step 0 returned"):
-        HaarPool(3, (0.5, 0.5), 1).coarsen(h, batch)
+        HaarPool(3, (0.5, 0.5), 1)(h, batch)
     with pytest.raises(SettingError, match="level is from 0 to 1, not 2"):
         HaarPool(3, (0.5, 0.5), 2)
     with pytest.raises(SettingError, match="at least one step"):
@@ -378,4 +380,4 @@ def test_wrong_use_is_refused(mutag):
     with pytest.raises(SettingError, match="ratio is"):
         EigenPool(3, (1.5,))
     with pytest.raises(ValueError, match="features are"):
-        EigenPool(3, (0.5,)).coarsen(h[1:], batch)
+        EigenPool(3, (0.5,))(h[1:], batch)

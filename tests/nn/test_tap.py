@@ -15,7 +15,7 @@ from torch_geometric.utils import to_undirected
 from tapnet import TAPNet, TAPooling, link_prediction_loss, unpool
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
-from tapnet.nn import votes
+from tapnet.nn import tap
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
 from tapnet.nn.tap import GATES
@@ -136,11 +136,11 @@ def test_gradients_equal_those_of_the_dense_formulas(graphs, chosen, gate):
 def test_the_fast_path_is_the_same_layer(graphs, chosen):
     x, edge_index, batch = graphs
     pool = make(**chosen)
-    pooled = pool.coarsen(x, GraphBatch.from_edge_index(x, edge_index, batch))
+    pooled = pool(x, GraphBatch.from_edge_index(x, edge_index, batch))
     new_x, new_edges, _, new_batch, perm, score = pool(x, edge_index, None, batch)
     assert torch.equal(pooled.perm, perm)
     assert torch.equal(pooled.x, new_x)
-    assert torch.equal(pooled.score, score)
+    assert torch.equal(pooled.scores[perm], score)
     assert torch.equal(pooled.batch.graph, new_batch)
     proper = new_edges[:, new_edges[0] != new_edges[1]]
     assert torch.equal(pooled.batch.edge_index, torch.unique(proper, dim=1))
@@ -184,16 +184,16 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
     for by_torch in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if by_torch:
-                for module in ("nn.votes", "ops.segments", "_loops.segments", "_loops.rows"):
+                for module in ("nn.tap", "ops.segments", "_loops.segments", "_loops.rows"):
                     patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
             pool = make(**chosen)
             h = x.clone().requires_grad_()
             structure = GraphBatch.from_edge_index(h, edge_index, batch)
-            out, coarse, perm, *_ = pool.coarsen(h, structure)
+            out, coarse, perm, *_ = pool(h, structure)
             levels = readout(out, coarse)
             (levels * torch.linspace(-1, 1, levels.numel()).view_as(levels)).sum().backward()
             gradients = [h.grad, *(p.grad for p in pool.parameters())]
-            results.append([perm, levels, *pool.votes_of(h, structure), *gradients])
+            results.append([perm, levels, *pool.votes(h, structure), *gradients])
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain)
 
@@ -206,7 +206,7 @@ def test_gradients_are_finite_where_a_score_is_next_to_nothing(seed, scale, conn
     x, edge_index = (scale * torch.randn(60, 8)).requires_grad_(), to_undirected(torch.randint(0, 30, (2, 60)))
     with pytest.MonkeyPatch.context() as patch:
         if not loops:
-            for module in ("nn.votes", "_loops.rows"):
+            for module in ("nn.tap", "_loops.rows"):
                 patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
         pool(x, edge_index)[0].sum().backward()
     for grad in (x.grad, pool.weight.grad, pool.projection.grad):
@@ -236,7 +236,7 @@ def test_graph_numbers_may_be_bytes():
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_graphs_that_were_looked_at_can_be_trained_on(similarity, monkeypatch):
     """What a batch keeps of itself under inference_mode is no inference tensor."""
-    monkeypatch.setattr(votes, "is_compiled", lambda _: False)
+    monkeypatch.setattr(tap, "is_compiled", lambda _: False)
     x, edge_index = torch.randn(40, 8), torch.randint(0, 40, (2, 80))
     graphs, model = GraphBatch.from_edge_index(x, edge_index), TAPNet(8, 2, similarity=similarity)
     with torch.inference_mode():
@@ -249,7 +249,7 @@ def test_rows_that_are_not_there_are_refused():
     with pytest.raises(ValueError, match=r"x has 5 rows, so batch is \[5\]: not \[7\]"):
         TAPooling(CHANNELS)(x, edge_index, None, torch.zeros(7, dtype=torch.long))
     structure = GraphBatch.from_edge_index(x, edge_index)
-    for use in (lambda h: readout(h, structure), lambda h: TAPooling(CHANNELS).coarsen(h, structure)):
+    for use in (lambda h: readout(h, structure), lambda h: TAPooling(CHANNELS)(h, structure)):
         with pytest.raises(ValueError, match="the graphs have 5 nodes"):
             use(torch.randn(4, CHANNELS))
 
@@ -275,15 +275,15 @@ def test_half_precision_rows_are_read_out_forward_and_back():
 
 
 def test_the_link_loss_takes_features_of_another_precision():
-    pool, x = TAPooling(CHANNELS), torch.randn(3, CHANNELS, dtype=torch.float64)
+    pool, x = TAPooling(CHANNELS, link_weight=1.0), torch.randn(3, CHANNELS, dtype=torch.float64)
     batch = GraphBatch.from_edge_index(x, torch.tensor([[0, 1], [1, 0]]))
-    assert pool.link_loss(x, batch).dtype == torch.float64
+    assert pool(x, batch).loss.dtype == torch.float64
 
 
 def test_a_ratio_of_single_precision_is_the_number_that_was_meant():
     sizes = torch.arange(1, 1000)
     for ratio in (0.8, 0.6, 0.4, 0.1):
-        for single in (np.float32(ratio), torch.tensor(ratio), torch.tensor(ratio).item()):
+        for single in (np.float32(ratio), torch.tensor(ratio).item()):
             assert torch.equal(kept_nodes(TAPooling(8, single).ratio, sizes), kept_nodes(ratio, sizes))
 
 

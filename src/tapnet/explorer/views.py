@@ -20,8 +20,7 @@ from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check
 from tapnet.inference.explain import Layer, explain
 from tapnet.inference.saved import SavedModel
 from tapnet.models.tapnet import TAPNet
-from tapnet.nn.pool.select import check_ratio
-from tapnet.nn.pool.selecting import SelectingPool
+from tapnet.nn.pool.select import SelectPooling, check_ratio
 from tapnet.nn.tap import TAPooling
 from tapnet.training.protocol import split
 from tapnet.viz.graph_layout import graph_layout
@@ -289,8 +288,8 @@ def _layer_view(layer: Layer) -> View:
     return {"nodes": layer.nodes.tolist(), "kept": layer.kept.tolist(), **columns}
 
 
-def _pools(network: TAPNet) -> list[TAPooling | SelectingPool]:
-    return [pool for pool in network.pools if isinstance(pool, TAPooling | SelectingPool)]
+def _pools(network: TAPNet) -> list[SelectPooling]:
+    return [pool for pool in network.pools if isinstance(pool, SelectPooling)]
 
 
 def _connectivity(network: TAPNet) -> float | None:

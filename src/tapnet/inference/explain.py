@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
+from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.models.tapnet import TAPNet
-from tapnet.nn.pool.selecting import SelectingPool
-from tapnet.nn.tap import TAPooling
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Layer:
 
     nodes: NDArray[np.int64]  # [n] those that came in
     kept: NDArray[np.bool_]  # [n] whether each went on
-    score: NDArray[np.float64]  # [n]
+    score: NDArray[np.float64]  # [n]; NaN where the layer does not tell
     local: NDArray[np.float64] | None = None  # [n] the parts of the score, where TAP gave it
     global_: NDArray[np.float64] | None = None
     connectivity: NDArray[np.float64] | None = None
@@ -30,35 +29,51 @@ class Layer:
 
 @dataclass(frozen=True)
 class Explanation:
+    """What the pooling layers of a network did with one graph, and what came out."""
+
     layers: tuple[Layer, ...]
     probabilities: NDArray[np.float64]  # [C]
 
 
 @torch.inference_mode()
 def explain(network: TAPNet, batch: GraphBatch) -> Explanation:
-    """For a batch of one graph; the network is taken as it is, so evaluation mode is the caller's to set."""
+    """Which nodes each pooling layer kept of a graph, their scores, and the class probabilities, from one pass.
+
+    Args:
+        network: taken as it is, so evaluation mode is the caller's to set.
+        batch: of one graph.
+
+    Returns:
+        One ``Layer`` for each pooling layer (none where there is no pooling), and the probabilities.
+
+    Raises:
+        ValueError: if the batch has not one graph.
+        SettingError: if a pooling layer merges nodes instead of keeping some.
+
+    Example:
+        >>> from tapnet import load_dataset
+        >>> explanation = explain(TAPNet(7, 2).eval(), load_dataset("MUTAG").batch([0]))
+        >>> [int(layer.kept.sum()) for layer in explanation.layers]
+        [14, 9, 4]
+    """
     if batch.num_graphs != 1:
         raise ValueError(f"one graph is explained at a time, not {batch.num_graphs}")
-    nodes, graphs = np.arange(batch.num_nodes), batch
-    h, layers = network.embedding(batch.x, batch), []
-    for conv, pool in zip(network.convs, network.pools, strict=False):
-        h = conv(h, graphs)
-        if isinstance(pool, TAPooling):
-            votes = pool.votes_of(h, graphs)
-            parts = {"score": votes.score, "local": votes.local, "global_": votes.global_}
-            parts["connectivity"] = votes.connectivity
-        elif isinstance(pool, SelectingPool):
-            parts = {"score": pool.score(h, graphs)}
-        else:
+    nodes, layers = np.arange(batch.num_nodes), []
+    before: GraphBatch | DenseBatch = batch
+    levels = list(network.levels(batch))
+    for level in levels:
+        if level.perm is not None:
+            kept = np.zeros(len(nodes), dtype=bool)
+            kept[level.perm.cpu().numpy()] = True
+            score = np.full(len(nodes), np.nan) if level.scores is None else _column(level.scores)
+            parts = {name: _column(values) for name, values in (level.parts or {}).items()}
+            layers.append(Layer(nodes, kept, score, parts.get("local"), parts.get("global"), parts.get("connectivity")))
+            nodes = nodes[kept]
+        elif level.batch is not before:
             raise SettingError(f"pool {network.settings.pool!r} merges nodes: there are no kept ones to show")
-        pooled = pool.coarsen(h, graphs)
-        assert pooled.perm is not None
-        assert isinstance(pooled.batch, GraphBatch)
-        kept = np.zeros(len(nodes), dtype=bool)
-        kept[pooled.perm.numpy()] = True
-        layers.append(Layer(nodes, kept, **{name: _column(value) for name, value in parts.items()}))
-        nodes, h, graphs = nodes[kept], pooled.x, pooled.batch
-    return Explanation(tuple(layers), _column(network.outputs(batch).logits[0].softmax(dim=0)))
+        before = level.batch
+    logits = network.classifier(network.readouts(levels))
+    return Explanation(tuple(layers), _column(logits[0].softmax(dim=0)))
 
 
 def _column(values: Tensor) -> NDArray[np.float64]:

@@ -57,7 +57,7 @@ class DiffPoolNet(GraphClassifier):
             readouts.append(readout(h, graphs)[:, : h.size(1)])
             if i < len(self.assigns):
                 s = self.to_clusters[i](self.assigns[i](x, graphs))
-                x, graphs, link, entropy = diff_pool(s, h, graphs)
+                x, graphs, link, entropy, _ = diff_pool(s, h, graphs)
                 losses.append(self.settings.link_weight * link + self.settings.entropy_weight * entropy)
         logits = self.out(torch.relu(self.hidden(torch.cat(readouts, dim=1))))
         return Outputs(logits, torch.stack(losses).sum() if self.training else None)

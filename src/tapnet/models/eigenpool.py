@@ -12,7 +12,7 @@ from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.settings import Count, Dropout, Ratio, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.chain import EigenPool, prepare_chain
+from tapnet.nn.pool.eigen import EigenPool
 from tapnet.ops.readout import readout
 
 
@@ -49,10 +49,9 @@ class EigenGCN(GraphClassifier):
         graphs: GraphBatch | DenseBatch = batch
         h, readouts = batch.x, []
         for block, pool in zip(self.blocks, self.pools, strict=True):
-            assert isinstance(pool, EigenPool)
             h = block(h, graphs)
             readouts.append(highest(h, graphs))
-            h, graphs, *_ = pool.coarsen(h, graphs)
+            h, graphs, *_ = pool(h, graphs)
         readouts.append(highest(h, graphs))
         return Outputs(self.out(torch.relu(self.hidden(torch.cat(readouts, dim=1)))))
 
@@ -88,7 +87,7 @@ class Block(nn.Module):
 
 
 def prepare(dataset: GraphDataset, settings: EigenPoolSettings) -> GraphDataset:
-    return prepare_chain(dataset, settings.ratios, "eigen", settings.vectors)
+    return EigenPool.prepare(dataset, settings.ratios, settings.vectors)
 
 
 SPEC = ModelSpec(

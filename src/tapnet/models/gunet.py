@@ -13,8 +13,8 @@ from tapnet.models.settings import Count, Dropout, Ratios, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.models.tapnet import Activation, Classifier, activation_on
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.selecting import TopKPool
-from tapnet.nn.tap import unpool
+from tapnet.nn.pool.select import unpool
+from tapnet.nn.pool.topk import TopKPool
 from tapnet.ops.readout import readout
 
 
@@ -56,16 +56,13 @@ class GUNet(GraphClassifier):
         origin = h = self.embedding(batch.x, batch)
         passed = []
         for conv, pool in zip(self.down, self.pools, strict=True):
-            assert isinstance(pool, TopKPool)
             h = conv(h, batch)
-            x, coarse, perm, *_ = pool.coarsen(h, batch)
-            assert isinstance(coarse, GraphBatch)
+            x, coarse, perm, *_ = pool(h, batch)
             passed.append((h, batch, perm))
             h, batch = x, coarse
         h = self.bottom(h, batch)
         readouts = []
         for conv, (skipped, batch, perm) in zip(self.up, reversed(passed), strict=True):
-            assert perm is not None
             h = conv(unpool(h, perm, batch.num_nodes), batch) + skipped
             readouts.append(readout(h, batch))
         readouts.append(readout(h + origin, batch))

@@ -14,7 +14,7 @@ from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.settings import Count, Dropout, Ratio, Settings, TwoCounts
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.chain import HaarPool, prepare_chain
+from tapnet.nn.pool.haar import HaarPool
 from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
@@ -59,16 +59,14 @@ class HaarPoolNet(GraphClassifier):
         for i, conv in enumerate(self.convs):
             h = conv(h, graphs)
             if (i + 1) % self.settings.layers == 0:
-                pool = self.pools[i // self.settings.layers]
-                assert isinstance(pool, HaarPool)
-                h, graphs, *_ = pool.coarsen(h, graphs)
+                h, graphs, *_ = self.pools[i // self.settings.layers](h, graphs)
         g = readout(h, graphs)[:, : h.size(1)]  # the one node's row; zeros for a graph without nodes
         g = dropout(torch.relu(self.first(g)), self.settings.dropout, self.training)
         return Outputs(self.out(torch.relu(self.second(g))))
 
 
 def prepare(dataset: GraphDataset, settings: HaarPoolSettings) -> GraphDataset:
-    return prepare_chain(dataset, settings.ratios, "haar")
+    return HaarPool.prepare(dataset, settings.ratios)
 
 
 SPEC = ModelSpec(

@@ -18,11 +18,10 @@ from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.preprocess.receptive_fields import as_categories, fields_of_graph
 from tapnet.models.settings import Count, Dropout, Settings, TwoCounts
 from tapnet.models.spec import ModelSpec
-from tapnet.nn.init import glorot_
 from tapnet.ops.dropout import dropout
 
 SECOND_FIELD = 10  # nodes of the sequence that the second convolution sees at once
-RANKING = "degree, category, refined"  # in the name of what is cached; to be changed with data/fields.py
+RANKING = "degree, category, refined"  # in the name of what is cached; to be changed with receptive_fields.py
 
 
 class PSCNSettings(Settings):
@@ -71,7 +70,7 @@ class FieldConv(nn.Module):
         self.field = field
         self.weight = nn.Parameter(torch.empty(in_channels * field, channels))  # row i · k + j is row i of Wⱼ
         self.bias = nn.Parameter(torch.zeros(channels))
-        glorot_(self.weight)
+        nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Tensor, fields: Tensor) -> Tensor:
         """[N] categories or [N, in] floats, [M, k] rows of x or -1 → [M, channels]"""

@@ -14,7 +14,7 @@ from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.settings import Count, Dropout, Ratio, Settings
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.selecting import SAGPool
+from tapnet.nn.pool.sag import SAGPool
 from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
@@ -45,8 +45,7 @@ class SAGPoolNet(GraphClassifier):
         graphs: GraphBatch | DenseBatch = batch
         h, readouts = batch.x, []
         for conv, pool in zip(self.convs, self.pools, strict=True):
-            assert isinstance(pool, SAGPool)
-            h, graphs, *_ = pool.coarsen(conv(h, graphs), graphs)
+            h, graphs, *_ = pool(conv(h, graphs), graphs)
             readouts.append(readout(h, graphs)[:, : 2 * h.size(1)])
         g = torch.stack(readouts).sum(0)
         g = dropout(torch.relu(self.first(g)), self.settings.dropout, self.training)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, zip_longest
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import model_validator
+from pydantic import PlainValidator, model_validator
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
@@ -18,23 +16,19 @@ from tapnet.models.base import DataShape, GraphClassifier, Outputs, micro_batche
 from tapnet.models.settings import Count, Dropout, Ratios, Settings, Weight
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.init import glorot_
 from tapnet.nn.link import LinkReading
-from tapnet.nn.pool.chain import ChainPool, EigenPool, HaarPool, prepare_chain
-from tapnet.nn.pool.diff import DiffPool
-from tapnet.nn.pool.select import Pooled
-from tapnet.nn.pool.selecting import SAGPool, SelectingPool, SortPool, TopKPool
+from tapnet.nn.pool.base import Pooled, PoolSetup
+from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.nn.similarity import Similarity
-from tapnet.nn.tap import Gate, TAPooling
+from tapnet.nn.tap import Gate
 from tapnet.ops.csr import Norm
 from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
-Pool = Literal["tap", "topk", "sort", "diff", "sag", "eigen", "haar", "none"]
+Pool = Annotated[str, PlainValidator(find_name)]  # of a layer that is known; a class is registered
 Activation = Literal["relu", "elu"]
 
 OF_TAP = ("connectivity", "similarity", "local_voting", "global_voting", "gate")  # settings of that layer alone
-EIGEN_VECTORS = 3  # of each cluster, with pool "eigen": so many times as wide are the rows that come out of it
 # Section 4.1: ReLU in the classifier on these sets, ELU on the others.
 RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
 
@@ -44,7 +38,7 @@ class TAPNetSettings(Settings):
 
     hidden_channels: Count = 48
     ratios: Ratios = (0.8, 0.6, 0.4)  # of the graph as it comes into each pooling layer
-    pool: Pool = "tap"
+    pool: Pool = "tap"  # a name of nn/pool/registry.py; a class becomes its name
     connectivity: float = 0.1
     similarity: Similarity = "bilinear"
     local_voting: bool = True
@@ -69,19 +63,38 @@ class TAPNetSettings(Settings):
 
 
 def activation_on(dataset_name: str) -> Activation:
+    """The activation of the paper's classifier on this data set."""
     return "relu" if dataset_name in RELU_SETS else "elu"
 
 
 class TAPNet(GraphClassifier):
-    """TAPNet for graph classification.
+    """TAPNet for graph classification, from *Topology-Aware Graph Pooling Networks* (Gao, Liu, Ji).
+
+    A graph convolution embeds the nodes, then each block convolves and pools; the maximum, mean and sum over the nodes
+    after each of these are classified by two dense layers. With ``aux`` or pool ``"diff"`` there is a loss to be added
+    in training, which a call does not return:
+    ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``.
 
     Args:
-        in_channels: the number of categories, or of float features.
-        num_classes: C.
-        mean_nodes: of a graph of the data; what pool "diff" counts its clusters by.
-        settings: every field of ``TAPNetSettings``, by name; the defaults are the paper's. With ``aux`` or pool "diff"
-            there is a loss to be added in training, which a call does not return:
-            ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``.
+        in_channels (int): the number of categories, or of float features.
+        num_classes (int): C.
+        hidden_channels (int): the size of each node's features inside. (default: ``48``)
+        ratios (tuple of float or int): what each pooling layer keeps, of the graph as it comes in; a share, or a number
+            of nodes. (default: ``(0.8, 0.6, 0.4)``)
+        pool (str or type): the pooling layer: a name (``"tap"``, ``"topk"``, ``"sort"``, ``"diff"``, ``"sag"``,
+            ``"eigen"``, ``"haar"``, ``"none"``, or ``"package.module:Class"``, which is imported), or a class, either
+            a ``Pooling`` or one with PyG's calling convention. (default: ``"tap"``)
+        mean_nodes (float, optional): of a graph of the data; what pool ``"diff"`` counts its clusters by.
+        **settings: every other field of ``TAPNetSettings``, by name; the defaults are the paper's.
+
+    Raises:
+        SettingError: if a setting is not known or has a value that it cannot have.
+
+    Example:
+        >>> model = TAPNet(7, 2)
+        >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> model(torch.tensor([0, 3, 0]), edge_index).shape
+        torch.Size([1, 2])
     """
 
     def __init__(
@@ -89,28 +102,25 @@ class TAPNet(GraphClassifier):
         in_channels: int,
         num_classes: int,
         hidden_channels: int = 48,
-        ratios: tuple[float, ...] = (0.8, 0.6, 0.4),
-        pool: Pool = "tap",
+        ratios: tuple[float | int, ...] = (0.8, 0.6, 0.4),
+        pool: str | type[nn.Module] = "tap",
         *,
         mean_nodes: float | None = None,
         **settings: Any,
     ) -> None:
         super().__init__()
+        pool = find_name(pool, allow_import=True)
         s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
         self.embedding = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
-        self.pools = make_pools(s, mean_nodes)
-        pooled = hidden_channels * (EIGEN_VECTORS if pool == "eigen" else 1)  # what comes out of a pooling layer
-        widths = [hidden_channels, *(pooled for _ in s.ratios[1:])]
+        pools = [resolve(pool).build(setup) for setup in _setups(s, mean_nodes)]
+        self.pools = nn.ModuleList(pools)
+        pooled = [p.out_channels for p in pools]
         self.convs = nn.ModuleList(
-            GraphConv(width, hidden_channels, s.norm, s.dropout) for width in widths[: len(s.ratios)]
+            GraphConv(width, hidden_channels, s.norm, s.dropout) for width in [hidden_channels, *pooled][: len(pools)]
         )
         self.classifier = Classifier(
-            3 * (hidden_channels + pooled * len(s.ratios)),
-            s.classifier_channels,
-            num_classes,
-            s.activation,
-            s.classifier_dropout,
+            3 * (hidden_channels + sum(pooled)), s.classifier_channels, num_classes, s.activation, s.classifier_dropout
         )
 
     def outputs(self, batch: GraphBatch) -> Outputs:
@@ -123,22 +133,13 @@ class TAPNet(GraphClassifier):
         """The embedded graphs, then what each block makes of them: what the readouts are taken of."""
         level = Pooled(self.embedding(batch.x, batch), batch)
         yield level
-        for conv, pool in zip_longest(self.convs, self.pools):
-            graphs = level.batch
-            h = conv(level.x, graphs)
-            if pool is None:
-                level = Pooled(h, graphs)
-            elif isinstance(pool, TAPooling):
-                assert isinstance(graphs, GraphBatch)
-                mask = pool.mask()
-                link = None
-                if self.training and self.settings.aux > 0:
-                    link = self.settings.aux * pool.link_loss(h, graphs, self.settings.link_reading, mask)
-                level = pool.coarsen(h, graphs, mask)._replace(loss=link)
-            else:
-                assert isinstance(pool, SelectingPool | DiffPool | ChainPool)
-                level = pool.coarsen(h, graphs)
+        for conv, pool in zip(self.convs, self.pools, strict=True):
+            level = pool(conv(level.x, level.batch), level.batch)
             yield level
+
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """[B, width]: the readouts of all levels."""
+        return self.readouts(self.levels(batch))
 
     @staticmethod
     def readouts(levels: Iterable[Pooled]) -> Tensor:
@@ -146,49 +147,22 @@ class TAPNet(GraphClassifier):
         return torch.cat([readout(level.x, level.batch) for level in levels], dim=1)
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
-        poolings = list(self.levels(batch))[1:] if len(self.pools) else []
-        return [level.batch for level in poolings if isinstance(level.batch, GraphBatch) and level.perm is not None]
+        kept = [level.batch for level in self.levels(batch) if level.perm is not None]
+        return [graphs for graphs in kept if isinstance(graphs, GraphBatch)]
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
-        if self.settings.pool != "diff":
-            return (graphs,)
-        clusters = max((pool.clusters for pool in self.pools if isinstance(pool, DiffPool)), default=1)
-        return micro_batches_within(graphs, sizes, lambda n: n * clusters)
+        def elements(nodes: int) -> int:
+            return max((pool.elements(nodes) for pool in self.pools), default=0)  # type: ignore[operator]
+
+        return micro_batches_within(graphs, sizes, elements) if elements(1) else (graphs,)
 
 
-def make_pools(s: TAPNetSettings, mean_nodes: float | None = None) -> nn.ModuleList:
-    """One pooling layer a block; none for "none"."""
-    if s.pool == "none":
-        return nn.ModuleList()
-    d = s.hidden_channels
-    if s.pool == "diff":
-        if mean_nodes is None:
-            raise SettingError("pool 'diff' has a fixed number of clusters: it needs mean_nodes, that of the data")
-        steps = accumulate(
-            s.ratios, lambda n, ratio: ratio if isinstance(ratio, int) else n * ratio, initial=mean_nodes
-        )
-        clusters = [max(1, math.ceil(n)) for n in steps][1:]
-        return nn.ModuleList(DiffPool(d, k, s.norm, s.dropout) for k in clusters)
-    if s.pool == "tap":
-        return nn.ModuleList(
-            TAPooling(
-                d,
-                ratio,
-                connectivity=s.connectivity,
-                similarity=s.similarity,
-                local_voting=s.local_voting,
-                global_voting=s.global_voting,
-                gate=s.gate,
-                dropout=s.dropout,
-            )
-            for ratio in s.ratios
-        )
-    if s.pool == "eigen":
-        return nn.ModuleList(EigenPool(d, s.ratios, i, EIGEN_VECTORS) for i in range(len(s.ratios)))
-    if s.pool == "haar":
-        return nn.ModuleList(HaarPool(d, s.ratios, i) for i in range(len(s.ratios)))
-    layers: dict[str, Callable[..., SelectingPool]] = {"topk": TopKPool, "sort": SortPool, "sag": SAGPool}
-    return nn.ModuleList(layers[s.pool](d, ratio, s.dropout) for ratio in s.ratios)
+def _setups(s: TAPNetSettings, mean_nodes: float | None) -> Iterator[PoolSetup]:
+    """What each pooling layer is told."""
+    tap = {name: getattr(s, name) for name in OF_TAP}
+    tap |= {"link_weight": s.aux, "link_reading": s.link_reading}
+    for level in range(len(s.ratios)):
+        yield PoolSetup(s.hidden_channels, s.ratios, level, s.dropout, s.norm, mean_nodes, tap)
 
 
 class Classifier(nn.Module):
@@ -202,7 +176,7 @@ class Classifier(nn.Module):
         self.out = nn.Linear(hidden_channels, num_classes)
         self.activation, self.dropout = activation, dropout
         for layer in (self.hidden, self.out):
-            glorot_(layer.weight)
+            nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -218,9 +192,7 @@ def _build(shape: DataShape, settings: TAPNetSettings) -> TAPNet:
 
 
 def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
-    if settings.pool == "eigen":
-        return prepare_chain(dataset, settings.ratios, "eigen", EIGEN_VECTORS)
-    return prepare_chain(dataset, settings.ratios, "haar") if settings.pool == "haar" else dataset
+    return resolve(settings.pool).prepare(dataset, settings.ratios)
 
 
 SPEC = ModelSpec(
@@ -228,7 +200,7 @@ SPEC = ModelSpec(
     system="TAPNet",
     paper="Gao, Liu, Ji: Topology-Aware Graph Pooling Networks, TPAMI",
     year=2021,
-    about="this package's own; --pool puts another pooling layer in its place",
+    about="this package's own; its setting pool puts another pooling layer in the place of TAP",
     settings=TAPNetSettings,
     build=_build,
     on_dataset=lambda name: {"activation": activation_on(name)},

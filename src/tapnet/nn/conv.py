@@ -12,7 +12,6 @@ from torch.autograd.function import once_differentiable
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
-from tapnet.nn.init import glorot_
 from tapnet.ops.autograd import apply_function
 from tapnet.ops.csr import Norm, propagate, scaled_product, scaled_product_forward, scales
 from tapnet.ops.dropout import Mask, check_dropout, dropout
@@ -22,10 +21,21 @@ from tapnet.ops.precision import full_precision, widened
 class GraphConv(nn.Module):
     r"""LeakyReLU(norm(Â) dropout(H) W + b), with Â = A + I.
 
-    ``norm`` is ``"neighbour"`` (ÂD̂⁻¹: a neighbour's features divided by that neighbour's degree, as in the
-    authors' Graph U-Nets program), ``"symmetric"`` (D̂⁻½ÂD̂⁻½, which the paper cites), ``"mean"`` (D̂⁻¹Â) or
-    ``"sum"`` (Â). Integer input ``[N]`` stands for its one-hot encoding, which is never built: one-hot times W is
-    a row of W, and dropout keeps or drops a one-hot row whole.
+    The graph convolution of *Semi-Supervised Classification with Graph Convolutional Networks* (Kipf, Welling, 2017),
+    with a choice of the normalisation. Integer input ``[N]`` stands for its one-hot encoding, which is never built:
+    one-hot times W is a row of W, and dropout keeps or drops a one-hot row whole.
+
+    Args:
+        in_channels (int): the number of features, or of categories.
+        out_channels (int): the size of each node's features that come out.
+        norm (str): ``"neighbour"`` (ÂD̂⁻¹: a neighbour's features divided by that neighbour's degree, as in the
+            authors' Graph U-Nets program), ``"symmetric"`` (D̂⁻½ÂD̂⁻½, which the paper cites), ``"mean"`` (D̂⁻¹Â) or
+            ``"sum"`` (Â). (default: ``"neighbour"``)
+        dropout (float): applied to the input. (default: ``0.0``)
+        negative_slope (float): of the LeakyReLU; 1 means no activation, 0 ReLU. (default: ``0.01``)
+
+    Raises:
+        SettingError: if the normalisation or the dropout cannot be.
     """
 
     def __init__(
@@ -48,7 +58,8 @@ class GraphConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        glorot_(self.weight)
+        """Draws the weight anew, by Xavier's uniform distribution; the bias is zero."""
+        nn.init.xavier_uniform_(self.weight)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
@@ -120,7 +131,7 @@ class _PropagateThenMultiply(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         aggregated, weight, out = ctx.saved_tensors
         (before, after, batch), mask = ctx.structure, ctx.mask
-        with full_precision(grad):  # going back inside autocast would change the type, and a mask draws by type
+        with full_precision(grad):  # autocast would change the type of the gradient, and a mask draws by type
             grad = torch.ops.aten.leaky_relu_backward(grad, out, ctx.slope, True)
             grad_x = scaled_product_forward(grad @ weight.t(), after, before, batch, transpose=True)
             if mask is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -18,8 +18,14 @@ from tapnet.ops.precision import full_precision, widened
 
 LinkReading = Literal["sigmoid", "softmax"]
 
-PAIRS_AT_ONCE = 1 << 21  # bounds the part of the n×n matrices that exists at a time, going forward and back
+PAIRS_AT_ONCE = 1 << 21  # bounds the part of the n×n matrices that exists at a time, forward and backward
 CHEAP_PAIRS = 1 << 15  # so many are computed sooner than their graphs are sorted into blocks of like sizes
+
+
+def check_link_reading(reading: str) -> None:
+    """Raises SettingError for a word that is no reading of the link probability."""
+    if reading not in get_args(LinkReading):
+        raise SettingError(f"the reading of the link probability is 'sigmoid' or 'softmax', not {reading!r}")
 
 
 @compiler_disabled
@@ -34,14 +40,27 @@ def link_prediction_loss(
 ) -> Tensor:
     """The mean over the graphs of (1/n²) Σᵢⱼ f(R̃ᵢⱼ, Aᵢⱼ), with R = r(hᵢ, hⱼ) and f the binary cross-entropy.
 
+    The auxiliary objective of *Topology-Aware Graph Pooling Networks* (section 3.4, Eq. 5).
+
     Args:
         x: [N, d] node features.
         edge_index: [2, E]; self-loops count as no link, and so does the diagonal.
-        batch: [N] the graph of each node, ascending.
+        batch: [N] the graph of each node; None means one graph.
         weight: W_r of ``TAPooling`` (None with ``"bilinear"`` is the identity).
         similarity: r, as in ``TAPooling``.
         reading: R̃ is a sigmoid of each element of R, or (``"softmax"``) a softmax over each of its rows. The
             paper's "element-wise softmax" can mean either.
+
+    Returns:
+        A scalar.
+
+    Raises:
+        SettingError: for an unknown similarity or reading, or ``"concat"`` without its weight.
+
+    Example:
+        >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> link_prediction_loss(torch.zeros(3, 8), edge_index)  # every pair is linked with probability 1/2
+        tensor(0.6931)
     """
     structure = GraphBatch.from_edge_index(x, edge_index, batch)
     return link_loss(structure.x, structure, weight=weight, similarity=similarity, reading=reading)
@@ -55,9 +74,8 @@ def link_loss(
     similarity: Similarity = "bilinear",
     reading: LinkReading = "sigmoid",
 ) -> Tensor:
-    """``link_prediction_loss`` on a GraphBatch. Exact, in blocks that are recomputed going back."""
-    if reading not in ("sigmoid", "softmax"):
-        raise SettingError(f"the reading of the link probability is 'sigmoid' or 'softmax', not {reading!r}")
+    """``link_prediction_loss`` on a GraphBatch. Exact, in blocks that are recomputed in the backward pass."""
+    check_link_reading(reading)
     check_similarity(similarity)
     if similarity == "bilinear" and weight is None:
         similarity = "dot"

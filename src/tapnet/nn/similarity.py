@@ -19,6 +19,7 @@ EDGES_AT_ONCE = 1 << 17  # bounds what is gathered at a time
 
 
 def check_similarity(similarity: str) -> None:
+    """Raises SettingError for a word that is no similarity."""
     if similarity not in SIMILARITIES:
         raise SettingError(f"similarity is one of {', '.join(SIMILARITIES)}, not {similarity!r}")
 
@@ -50,7 +51,7 @@ def mean_over_edges(similarity: Similarity, weight: Tensor | None, h: Tensor, ba
     total = _paired(similarity, weight, h, h)  # each node with itself: Âᵢᵢ = 1
     for start in range(0, len(batch.col), EDGES_AT_ONCE):
         row, col = batch.edge_index[:, start : start + EDGES_AT_ONCE]
-        # recomputed going back, so that only one chunk's rows are ever held
+        # recomputed in the backward pass, so that only one chunk's rows are ever held
         r = checkpoint(lambda i, j: _paired(similarity, weight, h[i], h[j]), row, col, use_reentrant=False)
         total = total.index_add(0, row, r)
     return total / (batch.degree + 1)

@@ -1,35 +1,70 @@
-"""TAPooling: the topology-aware pooling layer of the paper (Eq. 1 to 4)."""
+"""TAPooling: the topology-aware pooling layer of the paper (Eq. 1 to 5)."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
-from tapnet._loops.csr import check_edges, induced_edges
-from tapnet._loops.rows import gate_backward
+from tapnet._loops.csr import check_edges
+from tapnet._loops.jit import is_compiled
 from tapnet.data.batch import GraphBatch, sorting
 from tapnet.errors import SettingError
-from tapnet.nn.init import glorot_
-from tapnet.nn.link import LinkReading, link_loss
-from tapnet.nn.pool.select import Pooled, best_nodes, check_ratio
-from tapnet.nn.similarity import Similarity, check_similarity, weight_shape
-from tapnet.nn.votes import Votes, votes_of
-from tapnet.ops.autograd import apply_function
+from tapnet.nn.link import LinkReading, check_link_reading, link_loss
+from tapnet.nn.pool.base import PoolSetup
+from tapnet.nn.pool.select import Scores, SelectPooling
+from tapnet.nn.pool.select import unpool as unpool
+from tapnet.nn.similarity import Similarity, check_similarity, is_linear, mean_over_edges, weight_shape
 from tapnet.ops.compiler import compiler_disabled
-from tapnet.ops.csr import induced_subgraph
-from tapnet.ops.dropout import Mask, check_dropout
+from tapnet.ops.csr import propagate
+from tapnet.ops.dropout import Mask
+from tapnet.ops.gate import straight_through
 from tapnet.ops.precision import full_precision, widened
+from tapnet.ops.segments import segment_softmax
+from tapnet.ops.votes import linear_votes
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
-_induced_edges = compiler_disabled(induced_edges)
-GATES: tuple[Gate, ...] = ("straight-through", "none", "sigmoid", "tanh")
+GATES: tuple[Gate, ...] = get_args(Gate)
 
 
-class TAPooling(nn.Module):
+class Votes(NamedTuple):
+    """The parts of each node's score, [N] each."""
+
+    local: Tensor  # yᴸ, Eq. 1: zeros when local voting is off
+    global_: Tensor  # yᴳ, Eq. 2: zeros when global voting is off
+    connectivity: Tensor  # λ dᵢ / n, Eq. 4
+    score: Tensor  # their sum
+
+
+# ---- the paper's equations ----
+
+
+def local_voting(
+    h: Tensor, mean: Tensor, batch: GraphBatch, weight: Tensor | None, similarity: Similarity = "bilinear"
+) -> Tensor:
+    """Eq. 1: yᴸ = softmax(1/n · Σⱼ (D̂⁻¹Â)ᵢⱼ r(hᵢ, hⱼ)), given H and Ĥ.
+
+    Where r is linear in hⱼ, its mean over the neighbours is r(hᵢ, their mean) = (H W_r)ᵢ · Ĥᵢ: nothing is computed or
+    stored per edge.
+    """
+    if is_linear(similarity):
+        left = h if weight is None else h @ weight
+        return segment_softmax((left * mean).sum(dim=1) / batch.size, batch.ptr)
+    return segment_softmax(mean_over_edges(similarity, weight, h, batch) / batch.size, batch.ptr)
+
+
+def global_voting(mean: Tensor, projection: Tensor, batch: GraphBatch) -> Tensor:
+    """Eq. 2: yᴳ = softmax(Ĥ p), given Ĥ = D̂⁻¹ÂH."""
+    return segment_softmax(mean @ projection, batch.ptr)
+
+
+def connectivity_term(h: Tensor, batch: GraphBatch, connectivity: float) -> Tensor:
+    """Eq. 4: λ dᵢ / n, of the type of h."""
+    return batch.degree.to(h.dtype) * connectivity / batch.size
+
+
+class TAPooling(SelectPooling):
     r"""The topology-aware pooling layer from *Topology-Aware Graph Pooling Networks* (Gao, Liu, Ji).
 
     With Â = A + I and D̂ its row sums, node i of a graph with n nodes gets the score
@@ -49,17 +84,41 @@ class TAPooling(nn.Module):
     taken once, not twice.
 
     Args:
-        in_channels: d, the size of each node's features.
-        ratio: a float keeps k = ⌈ratio · n⌉ nodes of each graph, at least 1; an int keeps k = ratio, at most n.
-        connectivity: λ, the weight of the degree in the score.
-        similarity: r, one of ``"bilinear"`` (hᵢ W_r hⱼᵀ), ``"dot"``, ``"gaussian"`` (exp of the dot product) and
-            ``"concat"`` (ReLU of a learned vector on the pair).
-        local_voting: whether yᴸ is part of the score.
-        global_voting: whether yᴳ is part of the score.
-        gate: how the score reaches the gradient: ``"straight-through"``, ``"none"``, or ``"sigmoid"`` and
-            ``"tanh"``, which multiply the kept rows by that function of the score.
-        dropout: applied to the features that the votes see, not to the rows that are passed on.
+        in_channels (int): d, the size of each node's features.
+        ratio (float or int): a float keeps k = ⌈ratio · n⌉ nodes of each graph, at least 1; an int keeps k = ratio, at
+            most n. (default: ``0.5``)
+        connectivity (float): λ, the weight of the degree in the score. (default: ``0.1``)
+        similarity (str): r, one of ``"bilinear"`` (hᵢ W_r hⱼᵀ), ``"dot"``, ``"gaussian"`` (exp of the dot product) and
+            ``"concat"`` (ReLU of a learned vector on the pair). (default: ``"bilinear"``)
+        local_voting (bool): whether yᴸ is part of the score. (default: ``True``)
+        global_voting (bool): whether yᴳ is part of the score. (default: ``True``)
+        gate (str): how the score reaches the gradient: ``"straight-through"``, ``"none"``, or ``"sigmoid"`` and
+            ``"tanh"``, which multiply the kept rows by that function of the score. (default: ``"straight-through"``)
+        dropout (float): applied to the features that the votes see, not to the rows that are passed on.
+            (default: ``0.0``)
+        link_weight (float): the weight of the auxiliary link prediction objective (Eq. 5). Above 0, a call with a
+            ``GraphBatch`` has it as ``Pooled.loss`` while training; with PyG's convention it is not computed, see
+            :func:`tapnet.link_prediction_loss`. (default: ``0.0``)
+        link_reading (str): how that objective reads the similarities as probabilities, ``"sigmoid"`` or
+            ``"softmax"``. (default: ``"sigmoid"``)
+
+    Attributes:
+        weight: W_r, [d, d] (or [2d] with ``"concat"``), or None if there is none to learn.
+        projection: p, [d], or None without global voting.
+
+    Raises:
+        SettingError: if an argument cannot have the given value.
+
+    Example:
+        >>> pool = TAPooling(16, ratio=0.5)
+        >>> x, edge_index = torch.randn(4, 16), torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+        >>> x, edge_index, edge_attr, batch, perm, score = pool(x, edge_index)
+        >>> x.shape
+        torch.Size([2, 16])
     """
+
+    paper = "Gao, Liu, Ji: Topology-Aware Graph Pooling Networks, TPAMI"
+    year = 2021
 
     def __init__(
         self,
@@ -71,115 +130,106 @@ class TAPooling(nn.Module):
         global_voting: bool = True,
         gate: Gate = "straight-through",
         dropout: float = 0.0,
+        link_weight: float = 0.0,
+        link_reading: LinkReading = "sigmoid",
     ) -> None:
-        super().__init__()
-        ratio = check_ratio(ratio)
-        check_dropout(dropout)
+        super().__init__(in_channels, ratio, dropout)
         check_similarity(similarity)
+        check_link_reading(link_reading)
         if gate not in GATES:
             raise SettingError(f"gate is one of {', '.join(GATES)}, not {gate!r}")
-        self.in_channels, self.ratio, self.connectivity = in_channels, ratio, connectivity
-        self.similarity, self.gate = similarity, gate
+        if link_weight > 0 and not local_voting:
+            raise SettingError("the auxiliary objective uses the similarities of local voting, which is off")
+        self.connectivity, self.similarity, self.gate = connectivity, similarity, gate
         self.local_voting, self.global_voting = local_voting, global_voting
-        self.dropout = dropout
+        self.link_weight, self.link_reading = link_weight, link_reading
         shape = weight_shape(similarity, in_channels) if local_voting else None
         self.weight = None if shape is None else nn.Parameter(torch.empty(shape))  # W_r
         self.projection = nn.Parameter(torch.empty(in_channels)) if global_voting else None  # p
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Draws the weights anew, by Xavier's uniform distribution."""
         for parameter in (self.weight, self.projection):
-            if parameter is not None:
-                glorot_(parameter)
+            if parameter is not None:  # a vector counts as a matrix with one column
+                nn.init.xavier_uniform_(parameter.data if parameter.dim() == 2 else parameter.data.view(-1, 1))
 
-    # ---- PyG's door ----
-
-    def forward(
-        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
-        """As PyG's poolings: x, edge_index, edge_attr, batch, perm, score of the coarsened graphs."""
-        x = x.view(-1, 1) if x.dim() == 1 else x
-        edge_index = edge_index.long()
-        if batch is None:
-            batch = edge_index.new_zeros(x.size(0))
-        perm, score = self._select(x, edge_index, batch)
-        edge_index, edge_attr = _induced_edges(perm, edge_index, edge_attr, x.size(0))
-        return self._kept_rows(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
+    @classmethod
+    def build(cls, setup: PoolSetup) -> TAPooling:
+        """One layer of a network, with the network's settings of TAP."""
+        return cls(setup.in_channels, setup.ratio, dropout=setup.dropout, **setup.tap)
 
     @compiler_disabled
-    def votes(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Votes:
-        """Each part of every node's score, for a picture or an explanation."""
+    def votes(self, x: Tensor, edge_index: Tensor | GraphBatch, batch: Tensor | None = None) -> Votes:
+        """Each part of every node's score, for a picture or an explanation.
+
+        Args:
+            x: [N, d] node features.
+            edge_index: [2, E], or the graphs as a ``GraphBatch``.
+            batch: [N] the graph of each node; None means one graph.
+
+        Returns:
+            ``local``, ``global_``, ``connectivity`` and their sum ``score``, [N] each.
+        """
+        if isinstance(edge_index, GraphBatch):
+            return self._votes(x, edge_index, self._mask())
         x = x.view(-1, 1) if x.dim() == 1 else x
         order = None if batch is None else sorting(batch)
         if batch is None or order is None:
-            return self.votes_of(x, GraphBatch.from_edge_index(x, edge_index, batch))
+            return self._votes(x, GraphBatch.from_edge_index(x, edge_index, batch), self._mask())
         check_edges(edge_index, x.size(0))
         place = torch.argsort(order)
         votes = self.votes(x[order], place[edge_index], batch[order])
         return Votes(*(part[place] for part in votes))
 
-    @compiler_disabled
-    def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
-        """The kept nodes, and the scores of all."""
-        order = sorting(batch)
-        if order is not None:
-            check_edges(edge_index, x.size(0))
-            place = torch.argsort(order)
-            perm, score = self._select(x[order], place[edge_index], batch[order])
-            return order[perm].sort().values, score[place]
-        structure = GraphBatch.from_edge_index(x, edge_index, batch)
-        score = self.votes_of(x, structure).score
-        return best_nodes(score, self.ratio, structure)[0], score
-
-    # ---- the fast path: a GraphBatch in, a GraphBatch out ----
-
-    def coarsen(self, x: Tensor, batch: GraphBatch, mask: Mask | None = None) -> Pooled:
-        """The same on a GraphBatch. Without a mask, one is drawn if there is dropout."""
-        score = self.votes_of(x, batch, mask).score
-        perm, ptr = best_nodes(score, self.ratio, batch)
-        kept_score = score.detach().index_select(0, perm)
-        return Pooled(self._kept_rows(x, perm, score), induced_subgraph(batch, perm, ptr), perm, kept_score)
-
-    def mask(self) -> Mask | None:
-        """The dropout through which the votes (and the auxiliary objective) see the features."""
-        return Mask.draw(self.dropout) if self.training and self.dropout > 0 else None
-
-    def votes_of(self, x: Tensor, batch: GraphBatch, mask: Mask | None = None) -> Votes:
-        """Eq. 1, 2 and 4 on a GraphBatch. Scores are never computed in half precision."""
+    def _votes(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Votes:
+        """Eq. 1, 2 and 4, on features seen through a mask. Scores are never computed in half precision."""
         h = widened(x)
+        batch.check_rows(h)
+        if self.projection is not None and h.size(1) != self.in_channels:  # the compiled loop does not look
+            raise ValueError(f"nodes have {h.size(1)} features, and the layer is for {self.in_channels}")
+        weight, p = (None if w is None else w.to(h.dtype) for w in (self.weight, self.projection))
+        linear = self.local_voting and is_linear(self.similarity)
         with full_precision(h):
-            return votes_of(
-                h,
-                batch,
-                *(None if p is None else p.to(h.dtype) for p in (self.weight, self.projection)),
-                similarity=self.similarity,
-                local_voting=self.local_voting,
-                connectivity=self.connectivity,
-                mask=mask or self.mask(),
-            )
+            if is_compiled(h) and is_linear(self.similarity) and (self.local_voting or p is not None):
+                return Votes(*linear_votes(h, weight, p, self.local_voting, self.connectivity, mask, batch))
+            h = h if mask is None else mask.applied(h)
+            none = torch.zeros_like(h[:, 0])
+            mean = propagate(h, batch, "mean") if linear or p is not None else h  # Ĥ = D̂⁻¹ÂH
+            y_local = local_voting(h, mean, batch, weight, self.similarity) if self.local_voting else none
+            y_global = none if p is None else global_voting(mean, p, batch)
+            degrees = connectivity_term(h, batch, self.connectivity)
+            return Votes(y_local, y_global, degrees, y_local + y_global + degrees)
 
-    def _kept_rows(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
-        """H′: the kept rows, gated by their scores out of the scores [N] of all."""
+    def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """s, the sum of the votes and the connectivity term."""
+        return self._votes(h, batch, None).score
+
+    def scale(self, rows: Tensor, score: Tensor) -> Tensor:
+        """As ``gate`` says."""
+        if self.gate in ("sigmoid", "tanh"):
+            factor = torch.sigmoid(score) if self.gate == "sigmoid" else torch.tanh(score)
+            return rows * factor.to(rows.dtype).unsqueeze(1)
+        return rows
+
+    def _scores(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Scores:
+        local, global_, degrees, score = self._votes(x, batch, mask)
+        parts = {"local": local.detach(), "global": global_.detach(), "connectivity": degrees}
+        return Scores(score, parts)
+
+    def _keep(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
+        """Eq. 3: H′ = H[idx], gated."""
         if self.gate == "straight-through":
-            rows: Tensor = apply_function(_StraightThrough, x, perm, score)
-            return rows
-        rows = x.index_select(0, perm)
-        if self.gate == "none":
-            return rows
-        score = score.index_select(0, perm)
-        factor = torch.sigmoid(score) if self.gate == "sigmoid" else torch.tanh(score)
-        return rows * factor.to(rows.dtype).unsqueeze(1)
+            return straight_through(x, perm, score)
+        return super()._keep(x, perm, score)
 
-    # ---- the auxiliary objective ----
-
-    def link_loss(
-        self, x: Tensor, batch: GraphBatch, reading: LinkReading = "sigmoid", mask: Mask | None = None
-    ) -> Tensor:
-        """Section 3.4: how well r, the layer's similarity, tells which nodes are linked."""
-        if not self.local_voting:
-            raise SettingError("the auxiliary objective uses the similarities of local voting, which is off")
+    def _loss(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Tensor | None:
+        """Eq. 5: how well r, the layer's similarity, tells which nodes are linked."""
+        if self.link_weight == 0:
+            return None
         h = widened(x) if mask is None else mask.applied(widened(x))
-        return link_loss(h, batch, weight=self.weight, similarity=self.similarity, reading=reading)
+        loss = link_loss(h, batch, weight=self.weight, similarity=self.similarity, reading=self.link_reading)
+        return self.link_weight * loss
 
     def extra_repr(self) -> str:
         return (
@@ -187,25 +237,3 @@ class TAPooling(nn.Module):
             f"similarity={self.similarity!r}, local_voting={self.local_voting}, global_voting={self.global_voting}, "
             f"gate={self.gate!r}, dropout={self.dropout}"
         )
-
-
-class _StraightThrough(Function):
-    """H[perm] · s / stop_gradient(s): forward H[perm] to the bit, backward as if the rows were multiplied by s."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
-        rows = x.index_select(0, perm)
-        ctx.save_for_backward(rows, perm, score)
-        return rows
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
-        rows, perm, score = ctx.saved_tensors
-        grad_x, grad_score = gate_backward(perm, grad, rows, score)
-        return grad_x, None, grad_score
-
-
-def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
-    """[K, …] → [num_nodes, …]: rows back where they came from, zeros elsewhere."""
-    return x.new_zeros(num_nodes, *x.shape[1:]).index_copy(0, perm, x)

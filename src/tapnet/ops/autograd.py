@@ -1,4 +1,4 @@
-"""A step whose gradient is written out, taken with or without the bookkeeping that going back needs."""
+"""A function whose gradient is written out, taken with or without the bookkeeping of the backward pass."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tapnet.ops.autograd import apply_function
 
 @dataclass(frozen=True)
 class Mask:
-    """Which elements are kept. It is the seed alone: applying it again, as going back does, draws the same."""
+    """Which elements are kept. It is the seed alone: applying it again, as the backward pass does, draws the same."""
 
     p: float
     seed: int
@@ -45,6 +45,7 @@ def dropout(h: Tensor, p: float, training: bool) -> Tensor:
 
 
 def check_dropout(p: float) -> None:
+    """Raises SettingError for what is no probability of dropout."""
     if not 0 <= p < 1:
         raise SettingError(f"dropout is at least 0 and below 1, not {p}")
 

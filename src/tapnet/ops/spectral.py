@@ -1,29 +1,21 @@
 """Chains of coarser graphs by spectral clustering, and the matrices by which EigenPooling and HaarPooling pool.
 
-A graph is a dense matrix here, one at a time: all of this is computed once for a data set, then cut into batches.
+A graph is a dense matrix here, one at a time; ``tapnet.nn.pool.chain`` keeps the results for a data set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from scipy.linalg import qr
 from scipy.sparse import csr_array
-from torch import Tensor
-from torch.nn.functional import embedding_bag
 
-from tapnet._loops.jit import Array, array
-from tapnet._loops.ranges import offsets, repeated
-from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
-from tapnet.io.computed_cache import PerItem, computed_now, computed_once
+from tapnet._loops.jit import Array
 
-Kind = Literal["eigen", "haar"]
+ChainKind = Literal["eigen", "haar"]
 RAMP = 1e-5  # what settles the eigenvectors of a repeated eigenvalue, see eigenvectors
 VERSION = 1  # raised when the same graphs give other matrices, so that old ones in the cache are not taken for new
 
@@ -32,7 +24,7 @@ VERSION = 1  # raised when the same graphs give other matrices, so that old ones
 class Chain:
     """How graphs are coarsened and pooled: everything that is computed for a graph follows from it."""
 
-    kind: Kind
+    kind: ChainKind
     ratios: tuple[float | int, ...]  # of the graph as it comes into each pooling layer
     vectors: int = 1  # H: the vectors that EigenPooling takes of each cluster
 
@@ -186,102 +178,7 @@ def local_haar_basis(n: int) -> Array:
     return basis
 
 
-# ---- for many graphs: kept flat, cut into batches ----
-
-
-class Rows(NamedTuple):
-    """A block-diagonal matrix in compressed rows: a block a graph."""
-
-    ptr: Tensor  # [rows + 1] int32
-    column: Tensor  # [entries] int32: numbers within the batch
-    value: Tensor  # [entries] float32
-
-    def times(self, h: Tensor) -> Tensor:
-        """[N, d] → [rows, d], with a gradient."""
-        value = self.value.to(h.dtype)
-        return embedding_bag(self.column, h, self.ptr, mode="sum", per_sample_weights=value, include_last_offset=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """One step of the chains of a batch: N nodes become K."""
-
-    ptr: Tensor  # [B+1] int64: graph g has the coarse nodes ptr[g] to ptr[g+1]
-    pooling: Rows  # [K·H, N]
-    adjacency: Rows  # [K, K], weighted
-
-    def pooled(self, h: Tensor) -> Tensor:
-        """[N, d] → [K, H·d]"""
-        rows = self.pooling.times(h)
-        nodes = len(self.adjacency.ptr) - 1
-        return rows.reshape(nodes, len(rows) // max(nodes, 1) * h.size(1))
-
-    def to(self, device: torch.device | str) -> Level:
-        pooling, adjacency = (Rows(*(t.to(device) for t in rows)) for rows in (self.pooling, self.adjacency))
-        return Level(self.ptr.to(device), pooling, adjacency)
-
-
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """All steps of the chains of a batch."""
-
-    chain: Chain
-    levels: tuple[Level, ...]
-
-    def to(self, device: torch.device | str) -> Levels:
-        return Levels(self.chain, tuple(level.to(device) for level in self.levels))
-
-
-@dataclass(frozen=True, eq=False)
-class Chains:
-    """The chains of many graphs (a ``Prepared`` of a data set)."""
-
-    chain: Chain
-    sizes: Tensor  # [steps + 1, G] the nodes of each graph and of its coarser ones
-    arrays: Mapping[str, PerItem]
-
-    def cut(self, graphs: Tensor) -> Levels:
-        ptrs = [offsets(sizes.index_select(0, graphs)) for sizes in self.sizes]
-        levels = (
-            Level(ptr, self._rows(f"pooling {i}", graphs, finer), self._rows(f"adjacency {i}", graphs, ptr))
-            for i, (finer, ptr) in enumerate(pairwise(ptrs))
-        )
-        return Levels(self.chain, tuple(levels))
-
-    def _rows(self, name: str, graphs: Tensor, ptr: Tensor) -> Rows:
-        """The blocks of these graphs; the columns of graph g begin at ptr[g]."""
-        count, _ = self.arrays[f"{name} count"].of(graphs)
-        column, begin = self.arrays[f"{name} column"].of(graphs)
-        value, _ = self.arrays[f"{name} value"].of(graphs)
-        return Rows(offsets(count).int(), (column + repeated(ptr[:-1], begin.diff())).int(), value)
-
-
-def chains_of_dataset(dataset: GraphDataset, chain: Chain, sizes: Tensor) -> Chains:
-    """Computed once, then read from the cache."""
-    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
-
-    def compute(graph: int) -> Mapping[str, Array]:
-        matrix = dense(rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1], col)
-        return chain_arrays(matrix, chain, sizes[1:, graph].tolist())
-
-    settings = {"ratios": chain.ratios, "vectors": chain.vectors, "version": VERSION}
-    title = f"{dataset.name}: coarser graphs"
-    return Chains(chain, sizes, computed_once(chain.kind, dataset.checksum, settings, len(dataset), compute, title))
-
-
-def chains_of_batch(batch: GraphBatch, chain: Chain, sizes: Tensor) -> Levels:
-    """The same for graphs of which nothing is known yet. Edges count in both directions."""
-    ptr, rowptr, col = (array(t.cpu()) for t in (batch.ptr, batch.rowptr, batch.col))
-    weight = None if batch.weight is None else array(batch.weight.cpu())
-    sizes = sizes.cpu()
-
-    def compute(graph: int) -> Mapping[str, Array]:
-        first, last = ptr[graph], ptr[graph + 1]
-        matrix = dense(rowptr[first : last + 1], col, first, weight)
-        return chain_arrays(np.maximum(matrix, matrix.T), chain, sizes[1:, graph].tolist())
-
-    arrays = computed_now(batch.num_graphs, compute)
-    return Chains(chain, sizes, arrays).cut(torch.arange(batch.num_graphs)).to(batch.ptr.device)
+# ---- one graph ----
 
 
 def dense(rowptr: Array, col: Array, first: int = 0, weight: Array | None = None) -> Array:

@@ -53,7 +53,7 @@ def keep_nodes(model: GraphClassifier, batch: GraphBatch, nodes: int) -> Kept:
     try:
         with torch.inference_mode():
             h = model.convs[0](model.embedding(batch.x, batch), batch)
-            pooled = pool.coarsen(h, batch, pool.mask())
+            pooled = pool(h, batch)
     finally:
         pool.ratio = usual
     assert pooled.perm is not None

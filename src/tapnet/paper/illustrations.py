@@ -19,14 +19,13 @@ def draw_voting(folder: Path) -> list[str]:
     """
     import torch
 
-    from tapnet.data.batch import GraphBatch
     from tapnet.nn.tap import TAPooling
 
     x = torch.tensor([[0.9, 0.1], [0.8, 0.6], [0.1, 0.9], [0.3, 0.2]])
     edges = np.array([[0, 1, 1, 0], [1, 2, 3, 3]])
     both = torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1).copy())
     pool = TAPooling(2, similarity="dot", global_voting=False, connectivity=0.0)
-    votes = pool.votes_of(x, GraphBatch.from_edge_index(x, both)).local.detach().numpy()
+    votes = pool.votes(x, both).local.detach().numpy()
     similarity = (x @ x.T).numpy()
     at = graph_layout(edges, 4)
     figure, axes = new_figure(9.5, 3.4, 1, 3)

@@ -1,67 +1,81 @@
-"""EigenPooling and HaarPooling on a GraphBatch: clusters of nodes are the new nodes, and nothing is learned."""
+"""Chains of coarser graphs of a batch or a data set, and the base of the layers that pool along them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import embedding_bag
 
+from tapnet._loops.jit import Array, array
+from tapnet._loops.ranges import offsets, repeated
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
-from tapnet.nn.pool.select import Pooled, check_ratio, kept_nodes
+from tapnet.io.computed_cache import PerItem, computed_now, computed_once
+from tapnet.nn.pool.base import Pooled, Pooling, PoolSetup
+from tapnet.nn.pool.select import check_ratio, kept_nodes
 from tapnet.ops.precision import full_precision, widened
-from tapnet.ops.spectral import Chain, Kind, Levels, chains_of_batch, chains_of_dataset
+from tapnet.ops.spectral import VERSION, Chain, ChainKind, chain_arrays, dense
 
 
-def prepare_chain(dataset: GraphDataset, ratios: Sequence[float | int], kind: Kind, vectors: int = 1) -> GraphDataset:
-    """The data set with what its graphs' pooling layers of this kind need, computed once and cached."""
-    chain = make_chain(kind, ratios, vectors)
-    chains = chains_of_dataset(dataset, chain, chain_sizes(chain, dataset.nodes_per_graph))
-    return replace(dataset, prepared={**dataset.prepared, kind: chains})
+class ChainPooling(Pooling):
+    """Base of layers that pool step ``level`` of a chain of coarser graphs: X′ = SX, with S from the graph alone.
 
+    S is sparse and nothing is learned. The first step computes the chain where the batch does not bring it (slow); the
+    later ones take it from the batch that the one before returned.
 
-def make_chain(kind: Kind, ratios: Sequence[float | int], vectors: int = 1) -> Chain:
-    if not ratios:
-        raise SettingError("a chain of coarser graphs has at least one step")
-    if vectors < 1:
-        raise SettingError(f"EigenPooling takes at least one vector of a cluster, not {vectors}")
-    return Chain(kind, tuple(check_ratio(ratio) for ratio in ratios), vectors)
+    Args:
+        in_channels (int): d, the size of each node's features.
+        ratios (sequence of float or int): the share or number of nodes that each step of the chain leaves.
+        level (int): which step this layer is. (default: ``0``)
+        vectors (int): the rows of S per cluster, so many times as wide are the features that come out.
+            (default: ``1``)
 
-
-def chain_sizes(chain: Chain, sizes: Tensor) -> Tensor:
-    """[G] nodes → [steps + 1, G]: theirs, and those of the coarser graphs."""
-    steps = [sizes]
-    for ratio in chain.ratios:
-        steps.append(kept_nodes(ratio, steps[-1]))
-    return torch.stack(steps)
-
-
-class ChainPool(nn.Module):
-    """Step ``level`` of a chain of coarser graphs: X′ = SX with a sparse S that follows from the graph alone.
-
-    The first step computes the chain where the batch does not bring it (slow); the later ones take it from the batch
-    that the one before returned.
+    Raises:
+        SettingError: if there are no ratios, or the level or the number of vectors cannot be.
     """
 
-    def __init__(self, in_channels: int, chain: Chain, level: int) -> None:
-        super().__init__()
-        if not 0 <= level < len(chain.ratios):
-            raise SettingError(f"level is from 0 to {len(chain.ratios) - 1}, not {level}")
-        self.in_channels, self.out_channels = in_channels, in_channels * chain.vectors
-        self.chain, self.level = chain, level
+    chain_kind: ClassVar[ChainKind]
+    default_vectors: ClassVar[int] = 1
 
-    def coarsen(self, h: Tensor, batch: GraphBatch | DenseBatch) -> Pooled:
+    def __init__(
+        self, in_channels: int, ratios: Sequence[float | int], level: int = 0, vectors: int | None = None
+    ) -> None:
+        super().__init__()
+        self.chain = make_chain(self.chain_kind, ratios, self.default_vectors if vectors is None else vectors)
+        if not 0 <= level < len(self.chain.ratios):
+            raise SettingError(f"level is from 0 to {len(self.chain.ratios) - 1}, not {level}")
+        self.in_channels, self.out_channels = in_channels, in_channels * self.chain.vectors
+        self.level = level
+
+    @classmethod
+    def build(cls, setup: PoolSetup) -> ChainPooling:
+        """The step of the network's chain at this level."""
+        return cls(setup.in_channels, setup.ratios, setup.level)
+
+    @classmethod
+    def prepare(cls, dataset: GraphDataset, ratios: Sequence[float | int], vectors: int | None = None) -> GraphDataset:
+        """The data set with the chains of its graphs, computed once and cached."""
+        chain = make_chain(cls.chain_kind, ratios, cls.default_vectors if vectors is None else vectors)
+        chains = chains_of_dataset(dataset, chain, chain_sizes(chain, dataset.nodes_per_graph))
+        return replace(dataset, prepared={**dataset.prepared, cls.chain_kind: chains})
+
+    def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
         """[N, in] → [K, out] and the coarser graphs, whose edges have weights."""
-        assert isinstance(batch, GraphBatch)
-        batch.check_rows(h)
+        if not isinstance(batch, GraphBatch):
+            raise ValueError(f"{type(self).__name__} pools sparse graphs, not a DenseBatch")
+        batch.check_rows(x)
         levels = self._levels(batch)
         level = levels.levels[self.level]
-        with full_precision(h):
-            rows = level.pooled(widened(h))
+        with full_precision(x):
+            rows = level.pooled(widened(x))
         coarse = GraphBatch(
             x=batch.x,
             y=batch.y,
@@ -85,15 +99,122 @@ class ChainPool(nn.Module):
         return f"{self.in_channels}, ratios={self.chain.ratios}, level={self.level}, vectors={self.chain.vectors}"
 
 
-class EigenPool(ChainPool):
-    """EigenPooling (Ma and others 2019): X′ = [Θ₁ᵀX, …, Θ_HᵀX], Θ_l the l-th Laplacian eigenvector of each cluster."""
+def make_chain(kind: ChainKind, ratios: Sequence[float | int], vectors: int = 1) -> Chain:
+    """A chain with these ratios, if they can be.
 
-    def __init__(self, in_channels: int, ratios: Sequence[float | int], level: int = 0, vectors: int = 3) -> None:
-        super().__init__(in_channels, make_chain("eigen", ratios, vectors), level)
+    Raises:
+        SettingError: if there are none, or a ratio or the number of vectors is out of range.
+    """
+    if not ratios:
+        raise SettingError("a chain of coarser graphs has at least one step")
+    if kind == "haar" and vectors != 1:
+        raise SettingError(f"HaarPooling takes one vector of a cluster, not {vectors}")
+    if vectors < 1:
+        raise SettingError(f"EigenPooling takes at least one vector of a cluster, not {vectors}")
+    return Chain(kind, tuple(check_ratio(ratio) for ratio in ratios), vectors)
 
 
-class HaarPool(ChainPool):
-    """HaarPooling (Wang and others 2020): X′ = ΦᵀX, Φ the low-frequency part of the chain's Haar basis at that step."""
+def chain_sizes(chain: Chain, sizes: Tensor) -> Tensor:
+    """[G] nodes → [steps + 1, G]: theirs, and those of the coarser graphs."""
+    steps = [sizes]
+    for ratio in chain.ratios:
+        steps.append(kept_nodes(ratio, steps[-1]))
+    return torch.stack(steps)
 
-    def __init__(self, in_channels: int, ratios: Sequence[float | int], level: int = 0) -> None:
-        super().__init__(in_channels, make_chain("haar", ratios), level)
+
+# ---- the chains of many graphs: kept flat, cut into batches ----
+
+
+class Rows(NamedTuple):
+    """A block-diagonal matrix in compressed rows: a block a graph."""
+
+    ptr: Tensor  # [rows + 1] int32
+    column: Tensor  # [entries] int32: numbers within the batch
+    value: Tensor  # [entries] float32
+
+    def times(self, h: Tensor) -> Tensor:
+        """[N, d] → [rows, d], with a gradient."""
+        value = self.value.to(h.dtype)
+        return embedding_bag(self.column, h, self.ptr, mode="sum", per_sample_weights=value, include_last_offset=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One step of the chains of a batch: N nodes become K."""
+
+    ptr: Tensor  # [B+1] int64: graph g has the coarse nodes ptr[g] to ptr[g+1]
+    pooling: Rows  # [K·H, N]
+    adjacency: Rows  # [K, K], weighted
+
+    def pooled(self, h: Tensor) -> Tensor:
+        """[N, d] → [K, H·d]"""
+        rows = self.pooling.times(h)
+        nodes = len(self.adjacency.ptr) - 1
+        return rows.reshape(nodes, len(rows) // max(nodes, 1) * h.size(1))
+
+    def to(self, device: torch.device | str) -> Level:
+        pooling, adjacency = (Rows(*(t.to(device) for t in rows)) for rows in (self.pooling, self.adjacency))
+        return Level(self.ptr.to(device), pooling, adjacency)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """All steps of the chains of a batch."""
+
+    chain: Chain
+    levels: tuple[Level, ...]
+
+    def to(self, device: torch.device | str) -> Levels:
+        return Levels(self.chain, tuple(level.to(device) for level in self.levels))
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """The chains of many graphs (a ``Prepared`` of a data set)."""
+
+    chain: Chain
+    sizes: Tensor  # [steps + 1, G] the nodes of each graph and of its coarser ones
+    arrays: Mapping[str, PerItem]
+
+    def cut(self, graphs: Tensor) -> Levels:
+        ptrs = [offsets(sizes.index_select(0, graphs)) for sizes in self.sizes]
+        levels = (
+            Level(ptr, self._rows(f"pooling {i}", graphs, finer), self._rows(f"adjacency {i}", graphs, ptr))
+            for i, (finer, ptr) in enumerate(pairwise(ptrs))
+        )
+        return Levels(self.chain, tuple(levels))
+
+    def _rows(self, name: str, graphs: Tensor, ptr: Tensor) -> Rows:
+        """The blocks of these graphs; the columns of graph g begin at ptr[g]."""
+        count, _ = self.arrays[f"{name} count"].of(graphs)
+        column, begin = self.arrays[f"{name} column"].of(graphs)
+        value, _ = self.arrays[f"{name} value"].of(graphs)
+        return Rows(offsets(count).int(), (column + repeated(ptr[:-1], begin.diff())).int(), value)
+
+
+def chains_of_dataset(dataset: GraphDataset, chain: Chain, sizes: Tensor) -> Chains:
+    """Computed once, then read from the cache."""
+    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
+
+    def compute(graph: int) -> Mapping[str, Array]:
+        matrix = dense(rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1], col)
+        return chain_arrays(matrix, chain, sizes[1:, graph].tolist())
+
+    settings = {"ratios": chain.ratios, "vectors": chain.vectors, "version": VERSION}
+    title = f"{dataset.name}: coarser graphs"
+    return Chains(chain, sizes, computed_once(chain.kind, dataset.checksum, settings, len(dataset), compute, title))
+
+
+def chains_of_batch(batch: GraphBatch, chain: Chain, sizes: Tensor) -> Levels:
+    """The same for graphs of which nothing is known yet. Edges count in both directions."""
+    ptr, rowptr, col = (array(t.cpu()) for t in (batch.ptr, batch.rowptr, batch.col))
+    weight = None if batch.weight is None else array(batch.weight.cpu())
+    sizes = sizes.cpu()
+
+    def compute(graph: int) -> Mapping[str, Array]:
+        first, last = ptr[graph], ptr[graph + 1]
+        matrix = dense(rowptr[first : last + 1], col, first, weight)
+        return chain_arrays(np.maximum(matrix, matrix.T), chain, sizes[1:, graph].tolist())
+
+    arrays = computed_now(batch.num_graphs, compute)
+    return Chains(chain, sizes, arrays).cut(torch.arange(batch.num_graphs)).to(batch.ptr.device)

@@ -1,16 +1,19 @@
-"""Differentiable pooling (Ying and others 2018): nodes are assigned to clusters, softly; clusters are the new nodes."""
+"""DiffPool: nodes are assigned to clusters, softly; the clusters are the new nodes."""
 
 from __future__ import annotations
 
+import math
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
+from tapnet.errors import SettingError
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.select import Pooled
+from tapnet.nn.pool.base import Pooled, Pooling, PoolSetup
 from tapnet.ops.csr import Norm
 from tapnet.ops.dense import adjacency_product, squared_norm, to_padded
 
@@ -22,12 +25,18 @@ class Clusters(NamedTuple):
     batch: DenseBatch  # SᵀAS
     link: Tensor  # ‖A - SSᵀ‖ / n², the mean over the graphs
     entropy: Tensor  # of the rows of S, the mean over the nodes
+    assignment: Tensor  # [N, K]: S
 
 
 def diff_pool(s: Tensor, h: Tensor, batch: GraphBatch | DenseBatch) -> Clusters:
-    """Equations 3, 4 and the two losses of the paper for S = softmax of the logits s [N, K], without an n×n matrix:
+    """Equations 3, 4 and the two losses of the DiffPool paper, without an n×n matrix.
 
     ‖A - SSᵀ‖² = ‖A‖² - 2 tr(SᵀAS) + ‖SᵀS‖², and of these only K×K is ever made.
+
+    Args:
+        s: [N, K] logits of the assignment; S is their softmax.
+        h: [N, d] node features.
+        batch: the graphs.
     """
     s = torch.softmax(s, dim=1)
     rows = to_padded(s, batch)
@@ -37,24 +46,58 @@ def diff_pool(s: Tensor, h: Tensor, batch: GraphBatch | DenseBatch) -> Clusters:
     squared = squared + (transposed @ rows).square().sum(dim=(1, 2))
     link = (squared.clamp(min=1e-12).sqrt() / batch.nodes_per_graph.clamp(min=1).square()).mean()
     entropy = -(s * (s + 1e-15).log()).sum() / max(len(s), 1)
-    return Clusters((transposed @ to_padded(h, batch)).flatten(0, 1), DenseBatch(adjacency), link, entropy)
+    return Clusters((transposed @ to_padded(h, batch)).flatten(0, 1), DenseBatch(adjacency), link, entropy, s)
 
 
-class DiffPool(nn.Module):
-    """A layer with one graph convolution as its assignment network.
+class DiffPool(Pooling):
+    r"""The layer from *Hierarchical Graph Representation Learning with Differentiable Pooling* (Ying et al., 2018).
 
-    Of the two losses it adds the link prediction, as its authors' program does. The entropy of the assignments, which
-    their paper adds too, drowns the classification here: RESULTS.md.
+    .. math::
+        S = \mathrm{softmax}(\mathrm{GNN}(A, H)), \qquad H' = S^T H, \qquad A' = S^T A S
+
+    with one graph convolution as the network that assigns. Of the paper's two losses it adds the link prediction
+    ‖A - SSᵀ‖, as its authors' program does. The entropy of the assignments, which the paper adds too, drowns the
+    classification here: RESULTS.md.
+
+    Args:
+        in_channels (int): d, the size of each node's features.
+        clusters (int): K, the number of nodes that every graph gets.
+        norm (str): the normalisation of the graph convolution, as in ``GraphConv``. (default: ``"neighbour"``)
+        dropout (float): applied to the features that the convolution sees. (default: ``0.0``)
     """
 
-    def __init__(self, in_channels: int, clusters: int, norm: Norm, dropout: float = 0.0) -> None:
+    paper = (
+        "Ying, You, Morris, Ren, Hamilton, Leskovec: Hierarchical Graph Representation Learning with Differentiable "
+        "Pooling, NeurIPS"
+    )
+    year = 2018
+
+    def __init__(self, in_channels: int, clusters: int, norm: Norm = "neighbour", dropout: float = 0.0) -> None:
         super().__init__()
-        self.in_channels, self.clusters = in_channels, clusters
+        self.in_channels = self.out_channels = in_channels
+        self.clusters = clusters
         self.assign = GraphConv(in_channels, clusters, norm, dropout, negative_slope=1.0)  # slope 1: no activation
 
-    def coarsen(self, h: Tensor, batch: GraphBatch | DenseBatch) -> Pooled:
-        x, coarse, link, _ = diff_pool(self.assign(h, batch), h, batch)
-        return Pooled(x, coarse, loss=link)
+    @classmethod
+    def build(cls, setup: PoolSetup) -> DiffPool:
+        """With as many clusters as the ratios leave of a graph of mean size."""
+        if setup.mean_nodes is None:
+            raise SettingError("pool 'diff' has a fixed number of clusters: it needs mean_nodes, that of the data")
+        *_, nodes = accumulate(
+            setup.ratios[: setup.level + 1],
+            lambda n, ratio: ratio if isinstance(ratio, int) else n * ratio,
+            initial=setup.mean_nodes,
+        )
+        return cls(setup.in_channels, max(1, math.ceil(nodes)), setup.norm, setup.dropout)
+
+    def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
+        """[N, d] → [B·K, d] and dense graphs of K nodes each."""
+        rows, coarse, link, _, assignment = diff_pool(self.assign(x, batch), x, batch)
+        return Pooled(rows, coarse, assignment=assignment.detach(), loss=link)
+
+    def elements(self, nodes: int) -> int:
+        """The padded assignment matrix has n · K."""
+        return nodes * self.clusters
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, clusters={self.clusters}"

@@ -1,30 +1,169 @@
-"""Keeping some nodes of each graph: how many, which, and the coarsened graphs. Every selecting pooling ends here."""
+"""Keeping some nodes of each graph: how many, which, and the coarsened graphs. Base of the layers that do so."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, overload
 
+import torch
 from torch import Tensor
 
+from tapnet._loops.csr import check_edges, induced_edges
 from tapnet._loops.ranges import offsets
 from tapnet._loops.segments import kept_ptr
-from tapnet.data.batch import GraphBatch
+from tapnet.data.batch import GraphBatch, sorting
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
+from tapnet.nn.pool.base import Kind, Pooled, Pooling
+from tapnet.ops.compiler import compiler_disabled
+from tapnet.ops.csr import induced_subgraph
+from tapnet.ops.dropout import Mask, check_dropout
 from tapnet.ops.segments import top_k
 
+PyGPooled = tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]
+_induced_edges = compiler_disabled(induced_edges)
 
-class Pooled(NamedTuple):
-    """A coarsened batch."""
 
-    x: Tensor  # [K, d]
-    batch: GraphBatch | DenseBatch
-    perm: Tensor | None = None  # [K] the kept nodes, ascending; None where nodes are merged, not kept
-    score: Tensor | None = None  # [K] their scores
-    loss: Tensor | None = None  # to be added while training
+class Scores(NamedTuple):
+    """The scores of all nodes of a batch, and what they are made of."""
+
+    score: Tensor  # [N]
+    parts: Mapping[str, Tensor] | None = None  # [N] each
+
+
+class SelectPooling(Pooling):
+    """Base of layers that keep the nodes of each graph with the highest scores, and the edges between them.
+
+    A layer implements ``score``, and ``scale`` where the kept rows are not to be multiplied by tanh of their scores.
+
+    Called with a :class:`~tapnet.data.batch.GraphBatch`, ``pool(x, batch)``, it returns
+    :class:`~tapnet.nn.pool.base.Pooled`; called as PyG's layers, ``pool(x, edge_index, edge_attr, batch)``, it returns
+    ``(x, edge_index, edge_attr, batch, perm, score)`` of the coarsened graphs.
+
+    Args:
+        in_channels (int): d, the size of each node's features.
+        ratio (float or int): a float keeps k = ⌈ratio · n⌉ nodes of each graph; an int keeps k = ratio, at most n.
+            (default: ``0.5``)
+        dropout (float): applied to the features that the scores are computed from, not to the rows that are passed
+            on. (default: ``0.0``)
+
+    Raises:
+        SettingError: if the ratio or the dropout is out of range.
+
+    Example:
+        >>> class DegreePool(SelectPooling):
+        ...     def score(self, h, batch):
+        ...         return batch.degree.to(h.dtype)
+        >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> DegreePool(8, ratio=1)(torch.randn(3, 8), edge_index)[4]
+        tensor([1])
+    """
+
+    kind: ClassVar[Kind] = "select"
+
+    def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_dropout(dropout)
+        self.in_channels = self.out_channels = in_channels
+        self.ratio, self.dropout = check_ratio(ratio), dropout
+
+    # ---- what a layer says ----
+
+    @abstractmethod
+    def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """[N, d] features, after dropout → [N] scores; the highest of each graph stay."""
+
+    def scale(self, rows: Tensor, score: Tensor) -> Tensor:
+        """The kept rows [K, d] and their scores [K] → the rows that go on; selecting alone passes no gradient."""
+        return rows * torch.tanh(score).unsqueeze(1)
+
+    # ---- what the base does ----
+
+    @overload
+    def forward(self, x: Tensor, edge_index: GraphBatch | DenseBatch, /) -> Pooled: ...
+
+    @overload
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
+    ) -> PyGPooled: ...
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | GraphBatch | DenseBatch,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Pooled | PyGPooled:
+        """Pools a batch.
+
+        Args:
+            x: [N, d] node features.
+            edge_index: the graphs as a ``GraphBatch``, or [2, E] as PyG has them.
+            edge_attr: [E, …] attributes of the edges, with PyG's convention.
+            batch: [N] the graph of each node, with PyG's convention; None means one graph.
+
+        Returns:
+            ``Pooled``, or with PyG's convention ``(x, edge_index, edge_attr, batch, perm, score)``.
+        """
+        if not isinstance(edge_index, Tensor):
+            return self._pool(x, edge_index)
+        x = x.view(-1, 1) if x.dim() == 1 else x
+        edge_index = edge_index.long()
+        if batch is None:
+            batch = edge_index.new_zeros(x.size(0))
+        perm, score = self._select(x, edge_index, batch)
+        edge_index, edge_attr = _induced_edges(perm, edge_index, edge_attr, x.size(0))
+        return self._keep(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
+
+    def _pool(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Pooled:
+        if not isinstance(batch, GraphBatch):
+            raise ValueError(f"{type(self).__name__} keeps nodes of sparse graphs, not of a DenseBatch")
+        batch.check_rows(x)
+        mask = self._mask()
+        loss = self._loss(x, batch, mask) if self.training else None
+        score, parts = self._scores(x, batch, mask)
+        perm, ptr = best_nodes(score, self.ratio, batch)
+        coarse = induced_subgraph(batch, perm, ptr)
+        return Pooled(self._keep(x, perm, score), coarse, perm, scores=score.detach(), parts=parts, loss=loss)
+
+    @compiler_disabled
+    def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """The kept nodes, and the scores of all."""
+        order = sorting(batch)
+        if order is not None:
+            check_edges(edge_index, x.size(0))
+            place = torch.argsort(order)
+            perm, score = self._select(x[order], place[edge_index], batch[order])
+            return order[perm].sort().values, score[place]
+        structure = GraphBatch.from_edge_index(x, edge_index, batch)
+        score = self._scores(x, structure, self._mask()).score
+        return best_nodes(score, self.ratio, structure)[0], score
+
+    def _mask(self) -> Mask | None:
+        """The dropout through which the scores (and the loss) see the features."""
+        return Mask.draw(self.dropout) if self.training and self.dropout > 0 else None
+
+    def _scores(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Scores:
+        return Scores(self.score(x if mask is None else mask.applied(x), batch))
+
+    def _loss(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Tensor | None:
+        """To be added while training."""
+        return None
+
+    def _keep(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
+        """The kept rows [K, d], given the scores [N] of all nodes."""
+        kept = score.index_select(0, perm)
+        return self.scale(x.index_select(0, perm), kept)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, ratio={self.ratio}, dropout={self.dropout}"
+
+
+# ---- how many, and which ----
 
 
 def best_nodes(score: Tensor, ratio: float | int, batch: GraphBatch) -> tuple[Tensor, Tensor]:
@@ -51,8 +190,26 @@ def _exact(ratio: float) -> Fraction:
 
 
 def check_ratio(ratio: float | int) -> float | int:
-    """The ratio as Python's own float or int, if it can be one."""
+    """The ratio as Python's own float or int.
+
+    Raises:
+        SettingError: if it is neither a share in (0, 1] nor a whole number of nodes.
+    """
     whole = isinstance(ratio, Integral)
     if isinstance(ratio, bool) or not isinstance(ratio, Real) or not (ratio >= 1 if whole else 0 < ratio <= 1):
         raise SettingError(f"ratio is a float above 0 and at most 1, or a whole number of nodes, not {ratio!r}")
     return int(ratio) if whole else float(ratio)
+
+
+def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
+    """Puts pooled rows back where they came from, with zeros elsewhere.
+
+    Args:
+        x: [K, …] rows of the kept nodes.
+        perm: [K] the numbers of these nodes.
+        num_nodes: N, the number of nodes before pooling.
+
+    Returns:
+        [N, …]
+    """
+    return x.new_zeros(num_nodes, *x.shape[1:]).index_copy(0, perm, x)

@@ -1,8 +1,8 @@
-"""The votes that make a node's score (Eq. 1, 2 and 4)."""
+"""The votes of TAP pooling as one step with its gradient written out, for a CPU: ``tapnet.nn.tap`` has the formulas."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,65 +11,31 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet._loops import rows as loops
-from tapnet._loops.jit import array, is_compiled
+from tapnet._loops.jit import array
 from tapnet.data.batch import GraphBatch
-from tapnet.nn.similarity import Similarity, is_linear, mean_over_edges
 from tapnet.ops.autograd import apply_function
-from tapnet.ops.csr import propagate, scaled_product_forward
+from tapnet.ops.csr import scaled_product_forward
 from tapnet.ops.dropout import Mask
 from tapnet.ops.precision import full_precision
-from tapnet.ops.segments import segment_softmax
 
 
-class Votes(NamedTuple):
-    """The parts of each node's score, one value a node."""
-
-    local: Tensor  # yᴸ, Eq. 1: zeros when local voting is off
-    global_: Tensor  # yᴳ, Eq. 2: zeros when global voting is off
-    connectivity: Tensor  # λ dᵢ / n, Eq. 4
-    score: Tensor  # their sum
-
-
-def votes_of(
+def linear_votes(
     h: Tensor,
-    batch: GraphBatch,
     weight: Tensor | None,
     projection: Tensor | None,
-    *,
-    similarity: Similarity = "bilinear",
-    local_voting: bool = True,
-    connectivity: float = 0.1,
-    mask: Mask | None = None,
-) -> Votes:
-    """Eq. 1, 2 and 4 with W_r (or a similarity without a weight), p (None: no global voting) and λ.
-
-    Where r is linear in hⱼ, its mean over the neighbours is r(hᵢ, their mean): with Ĥ = D̂⁻¹ÂH, the local vote is a
-    softmax of (H W_r)ᵢ · Ĥᵢ / n and the global one of Ĥᵢ p. Both come from one product, and nothing is stored per
-    edge. The votes see the features through ``mask``.
-    """
-    batch.check_rows(h)
-    if projection is not None and h.size(1) != len(projection):  # the compiled loop does not look
-        raise ValueError(f"nodes have {h.size(1)} features, and the layer is for {len(projection)}")
-    if is_compiled(h) and is_linear(similarity) and (local_voting or projection is not None):
-        return Votes(*apply_function(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch))
-    h = h if mask is None else mask.applied(h)
-    y_local = y_global = torch.zeros_like(h[:, 0])
-    linear = local_voting and is_linear(similarity)
-    mean = propagate(h, batch, "mean") if linear or projection is not None else h
-    if linear:
-        left = h if weight is None else h @ weight
-        y_local = segment_softmax((left * mean).sum(dim=1) / batch.size, batch.ptr)
-    elif local_voting:
-        y_local = segment_softmax(mean_over_edges(similarity, weight, h, batch) / batch.size, batch.ptr)
-    if projection is not None:
-        y_global = segment_softmax(mean @ projection, batch.ptr)
-    degrees = batch.degree.to(h.dtype) * connectivity / batch.size
-    return Votes(y_local, y_global, degrees, y_local + y_global + degrees)
+    local_voting: bool,
+    connectivity: float,
+    mask: Mask | None,
+    batch: GraphBatch,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Local and global votes, connectivity and score, [N] each, for a similarity that is linear in hⱼ."""
+    votes: tuple[Tensor, Tensor, Tensor, Tensor] = apply_function(
+        _LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch
+    )
+    return votes
 
 
 class _LinearVotes(Function):
-    """The same as one step with its gradient written out, for a CPU (``tapnet._loops`` says why)."""
-
     @staticmethod
     def forward(
         ctx: Any,

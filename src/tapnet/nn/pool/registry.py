@@ -1,0 +1,187 @@
+"""Pooling layers by name: the built-in ones, those of installed packages (entry points), and a user's own classes."""
+
+from __future__ import annotations
+
+import inspect
+from hashlib import blake2b
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import NamedTuple
+
+from torch import nn
+
+from tapnet.errors import SettingError, did_you_mean
+from tapnet.nn.pool.base import Pooling
+from tapnet.nn.pool.diff import DiffPool
+from tapnet.nn.pool.eigen import EigenPool
+from tapnet.nn.pool.haar import HaarPool
+from tapnet.nn.pool.none import NoPool
+from tapnet.nn.pool.pyg import adapt
+from tapnet.nn.pool.sag import SAGPool
+from tapnet.nn.pool.sort import SortPool
+from tapnet.nn.pool.topk import TopKPool
+from tapnet.nn.tap import TAPooling
+
+GROUP = "tapnet.pools"  # of entry points
+
+POOLS: dict[str, type[Pooling]] = {
+    "tap": TAPooling,
+    "topk": TopKPool,
+    "sort": SortPool,
+    "diff": DiffPool,
+    "sag": SAGPool,
+    "eigen": EigenPool,
+    "haar": HaarPool,
+    "none": NoPool,
+}
+_registered: dict[str, type[nn.Module]] = {}  # by module:Class
+
+
+class PoolInfo(NamedTuple):
+    """What is known of a pooling layer without building it."""
+
+    name: str
+    kind: str  # "select", "merge" or "none"; "" where it is not known
+    paper: str
+    year: int | None
+    about: str  # the first line of its docstring
+
+
+def register(cls: type[nn.Module]) -> str:
+    """Makes a class known as a pooling layer, in this process.
+
+    Args:
+        cls: a :class:`~tapnet.nn.pool.base.Pooling`, or a layer with PyG's calling convention.
+
+    Returns:
+        The name by which settings, stored trials and models refer to it: ``module:Class``, or the short name of a
+        built-in layer.
+
+    Raises:
+        SettingError: if it cannot be a pooling layer; the message says why.
+
+    Example:
+        >>> from torch_geometric.nn import SAGPooling
+        >>> register(SAGPooling)
+        'torch_geometric.nn.pool.sag_pool:SAGPooling'
+    """
+    for name, built_in in POOLS.items():
+        if cls is built_in:
+            return name
+    _as_pooling(cls)
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    _registered[name] = cls
+    return name
+
+
+def find_name(pool: str | type[nn.Module], *, allow_import: bool = False) -> str:
+    """The name of a pooling layer, as settings hold it.
+
+    Args:
+        pool: a class, or a name: that of a built-in layer, ``"package.module:Class"``, or that of an entry point.
+        allow_import: whether a name may be imported. Pass True only for what a user named or passed in, never for what
+            is read from a file.
+
+    Raises:
+        SettingError: if there is no such layer, or it is not known in this process and may not be imported.
+    """
+    if isinstance(pool, type):
+        return register(pool)
+    if not isinstance(pool, str):
+        raise SettingError(f"pool is a name or a class of a pooling layer, not {pool!r}")
+    if pool in POOLS or pool in _registered:
+        return pool
+    entry = _entry_points().get(pool)
+    if ":" not in pool and entry is None:
+        names = [*POOLS, *_entry_points(), *_registered]
+        raise SettingError(
+            f"pool is one of {', '.join(names)}, or package.module:Class, not {pool!r}{did_you_mean(pool, names)}"
+        )
+    target = pool if entry is None else entry.value
+    if not allow_import:
+        if target in _registered:
+            return target
+        word = target.rpartition(":")[2].rpartition(".")[2]
+        raise SettingError(
+            f"this uses the pooling layer {pool}, which is not known here; import the class and pass it "
+            f"(pools=[{word}]), or register it first"
+        )
+    return register(_imported(target))
+
+
+def resolve(pool: str | type[nn.Module], *, allow_import: bool = False) -> type[Pooling]:
+    """The class of a pooling layer; a class with PyG's calling convention comes adapted.
+
+    Args:
+        pool: a class, or a name: that of a built-in layer, ``"package.module:Class"``, or that of an entry point.
+        allow_import: whether a name may be imported. Pass True only for what a user named or passed in, never for what
+            is read from a file.
+
+    Raises:
+        SettingError: if there is no such layer, or it is not known in this process and may not be imported.
+
+    Example:
+        >>> resolve("topk").__name__
+        'TopKPool'
+    """
+    name = find_name(pool, allow_import=allow_import)
+    return POOLS.get(name) or _as_pooling(_registered[name])
+
+
+def available() -> list[PoolInfo]:
+    """The pooling layers that a name stands for here; those of entry points are not imported to be listed."""
+    known = [(name, resolve(name)) for name in (*POOLS, *_registered)]
+    found = [
+        PoolInfo(name, cls.kind or "", cls.paper, cls.year, (inspect.getdoc(cls) or "").partition("\n")[0])
+        for name, cls in known
+    ]
+    return found + [
+        PoolInfo(name, "", "", None, f"{entry.value}, of {entry.dist.name if entry.dist else 'a package'}")
+        for name, entry in _entry_points().items()
+        if entry.value not in _registered
+    ]
+
+
+def source_digest(name: str) -> str:
+    """A short digest of the source of a class that is not built in, so that results of edited layers are told apart.
+
+    Args:
+        name: as settings hold it; known in this process.
+
+    Returns:
+        16 hexadecimal digits; "" for built-in layers, or where the source cannot be had.
+    """
+    if name in POOLS or name not in _registered:
+        return ""
+    try:
+        source = inspect.getsource(_registered[name])
+    except (OSError, TypeError):
+        return ""
+    return blake2b(source.encode(), digest_size=8).hexdigest()
+
+
+def _as_pooling(cls: type[nn.Module]) -> type[Pooling]:
+    if not issubclass(cls, nn.Module):
+        raise SettingError(f"{cls.__qualname__} is no torch.nn.Module, so it cannot be a pooling layer")
+    if not issubclass(cls, Pooling):
+        return adapt(cls)
+    if missing := getattr(cls, "__abstractmethods__", ()):
+        raise SettingError(f"{cls.__qualname__} does not implement {', '.join(sorted(missing))}")
+    return cls
+
+
+def _imported(target: str) -> type[nn.Module]:
+    module, _, qualified = target.partition(":")
+    try:
+        found: object = import_module(module)
+    except Exception as error:
+        raise SettingError(f"the pooling layer {target} cannot be imported: {error}") from error
+    for word in qualified.split("."):
+        found = getattr(found, word, None)
+    if not isinstance(found, type):
+        raise SettingError(f"{module} has no class {qualified}")
+    return found
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in POOLS}
