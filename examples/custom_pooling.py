@@ -43,8 +43,10 @@ def main() -> None:
     print(f"MUTAG, {FOLDS} stratified folds × {EPOCHS} epochs, test accuracy at the last epoch, mean ± deviation:")
     for name, pool in (("TAP", "tap"), ("by degree", DegreePool)):
         torch.manual_seed(0)
-        networks = [TAPNet(dataset.num_features, dataset.num_classes, pool=pool) for _ in folds]
-        found = [accuracy(model, dataset, train, test) for model, (train, test) in zip(networks, folds, strict=True)]
+        found = []
+        for train, test in folds:
+            model = TAPNet(dataset.num_features, dataset.num_classes, pool=pool)
+            found.append(accuracy(model, dataset, train, test))
         print(f"  {name:10} {np.mean(found):.1f} ± {np.std(found):.1f} %   {', '.join(f'{a:.1f}' for a in found)}")
     print(f"One seed and {FOLDS} folds: a difference smaller than the deviation says nothing.")
 

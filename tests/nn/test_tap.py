@@ -283,7 +283,7 @@ def test_the_link_loss_takes_features_of_another_precision():
 def test_a_ratio_of_single_precision_is_the_number_that_was_meant():
     sizes = torch.arange(1, 1000)
     for ratio in (0.8, 0.6, 0.4, 0.1):
-        for single in (np.float32(ratio), torch.tensor(ratio).item()):
+        for single in (np.float32(ratio), torch.tensor(ratio), torch.tensor(ratio).item()):
             assert torch.equal(kept_nodes(TAPooling(8, single).ratio, sizes), kept_nodes(ratio, sizes))
 
 

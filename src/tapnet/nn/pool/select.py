@@ -195,6 +195,8 @@ def check_ratio(ratio: float | int) -> float | int:
     Raises:
         SettingError: if it is neither a share in (0, 1] nor a whole number of nodes.
     """
+    if isinstance(ratio, Tensor) and ratio.dim() == 0:
+        ratio = ratio.item()
     whole = isinstance(ratio, Integral)
     if isinstance(ratio, bool) or not isinstance(ratio, Real) or not (ratio >= 1 if whole else 0 < ratio <= 1):
         raise SettingError(f"ratio is a float above 0 and at most 1, or a whole number of nodes, not {ratio!r}")
