@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar, get_args
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -14,6 +14,7 @@ from tapnet.nn.pool.select import check_ratio
 
 S = TypeVar("S", bound="Settings")
 
+LIMITS = {"ge": "at least", "gt": "above", "lt": "below", "le": "at most"}
 LARGEST = 10_000  # layers, channels and the like; also bounds what a stranger's file can ask for
 
 
@@ -89,18 +90,16 @@ def _as_setting_error(settings: type[Settings], error: ValidationError) -> Setti
             settings.check_names([name])
         except SettingError as unknown:
             return unknown
-    if first["type"] == "missing":
-        return SettingError(f"{name} is missing")
-    field = settings.model_fields[name]
-    value = _given(error, name, first["input"])
-    out_of_range = first["type"].startswith(("greater_than", "less_than")) and len(first["loc"]) == 1
-    wanted = _limits(field) if out_of_range and _limits(field) else _in_words(field)
-    return SettingError(f"{name} is {wanted}, not {value!r}{did_you_mean(str(value), _words(field.annotation))}")
-
-
-def _given(error: ValidationError, name: str, value: Any) -> Any:
-    """The value of the field, also where an element of it is wrong."""
-    return value if not isinstance(value, Mapping) else value.get(name, value)
+    given = first["input"]
+    if first["type"] in ("too_short", "too_long") or (first["type"] == "missing" and len(first["loc"]) > 1):
+        return SettingError(f"{name} is a list of another length, not {given!r}")
+    field, near = settings.model_fields[name], did_you_mean(str(given), _words(settings.model_fields[name].annotation))
+    if limit := first.get("ctx", {}).keys() & LIMITS:  # a number out of range
+        (bound,) = limit
+        each = "each of " if len(first["loc"]) > 1 and isinstance(first["loc"][1], int) else ""
+        wanted = _limits(field) or f"{LIMITS[bound]} {first['ctx'][bound]:,}"
+        return SettingError(f"{each}{name} is {wanted}, not {given!r}")
+    return SettingError(f"{name} is {_in_words(field)}, not {given!r}{near}")
 
 
 def _words(hint: Any) -> list[str]:
@@ -118,10 +117,8 @@ def _in_words(field: FieldInfo) -> str:
 
 def _limits(field: FieldInfo) -> str:
     bounds = [one for item in field.metadata for one in getattr(item, "metadata", None) or [item]]
-    words = {Ge: "at least", Gt: "above", Lt: "below", Le: "at most"}
-    return " and ".join(
-        f"{words[type(one)]} {getattr(one, type(one).__name__.lower()):,}" for one in bounds if type(one) in words
-    )
+    named = {type(one).__name__.lower(): one for one in bounds if isinstance(one, Ge | Gt | Lt | Le)}  # the last counts
+    return " and ".join(f"{LIMITS[name]} {getattr(one, name):,}" for name, one in named.items())
 
 
 def _kind(hint: Any) -> str:
@@ -132,7 +129,9 @@ def _kind(hint: Any) -> str:
         return "one of " + ", ".join(args)
     if getattr(hint, "__origin__", None) is tuple:
         return "a list such as [0.8, 0.6]" if float in _leaves(args) else "a list such as [1, 2]"
-    return " or ".join(dict.fromkeys("null" if one is type(None) else _kind(one) for one in args)) or "another value"
+    if hasattr(hint, "__metadata__"):  # Annotated
+        return _kind(hint.__origin__)
+    return " or ".join(dict.fromkeys("null" if one is type(None) else _kind(one) for one in args))
 
 
 def _leaves(hints: Iterable[Any]) -> set[Any]:
