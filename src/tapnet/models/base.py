@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
+from tapnet.errors import SettingError
 from tapnet.ops.compiler import compiler_disabled
 
 
@@ -65,6 +66,14 @@ class GraphClassifier(nn.Module, ABC):
         if x.dim() != (2 if x.is_floating_point() else 1):
             raise TypeError(f"x is [N] integer categories or [N, F] floats, not {list(x.shape)} {x.dtype}")
         return self.outputs(GraphBatch.from_edge_index(x, edge_index, batch)).logits
+
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """[B, width]: what the classifier at the end of the network gets of each graph.
+
+        Raises:
+            SettingError: if the model does not offer one.
+        """
+        raise SettingError(f"{type(self).__name__} offers no embedding of a graph; TAPNet does")
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""

@@ -1,4 +1,4 @@
-"""Settings: types and ranges declared once, validated alike for Python, the command line, estimators and stored files."""
+"""Settings: types and ranges declared once, validated alike for Python, the command line, estimators and files."""
 
 from __future__ import annotations
 

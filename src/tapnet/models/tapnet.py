@@ -140,6 +140,10 @@ class TAPNet(GraphClassifier):
                 level = pool.coarsen(h, graphs)
             yield level
 
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """[B, width]: the readouts of all levels."""
+        return self.readouts(self.levels(batch))
+
     @staticmethod
     def readouts(levels: Iterable[Pooled]) -> Tensor:
         """[B, width]: max, mean and sum of every level, which is what the classifier gets of a graph."""
