@@ -22,7 +22,7 @@ PROTOCOLS: dict[Protocol, str] = {
 
 @dataclass(frozen=True)
 class Split:
-    """Numbers of graphs."""
+    """The numbers of the graphs that a fold trains on, chooses its epoch by, and is tested on."""
 
     train: Tensor
     validation: Tensor | None
@@ -30,11 +30,21 @@ class Split:
 
 
 def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
-    """Fold ``fold`` of StratifiedKFold(folds, shuffle, seed 0) tests.
+    """Which graphs a fold trains on, validates on and is tested on.
 
+    The test graphs are fold ``fold`` of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=0)``.
     ``paper`` trains on all others; ``fair`` keeps the next fold for validation and trains on the rest.
+
+    Args:
+        y: [G] the class of each graph.
+        protocol: "paper" or "fair".
+        folds: how many there are.
+        fold: which of them is tested, from 0.
+
+    Raises:
+        SettingError: if there is no such protocol or fold, or the graphs cannot be divided into so many folds.
     """
-    check(protocol, folds, fold)
+    check_protocol(protocol, folds, fold)
     parts = _parts(y, folds)
     test, validation = parts[fold], parts[(fold + 1) % folds] if protocol == "fair" else None
     held_out = test if validation is None else np.concatenate([test, validation])
@@ -49,8 +59,8 @@ def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
 MOST_FOLDS = 10_000
 
 
-def check(protocol: str, folds: int, fold: int = 0) -> Protocol:
-    """The protocol by its name, if it can be run on that many folds."""
+def check_protocol(protocol: str, folds: int, fold: int = 0) -> Protocol:
+    """The protocol by its name, if it can be run on that many folds; else a ``SettingError``."""
     if protocol not in PROTOCOLS:
         raise SettingError(f"protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
     fewest = 3 if protocol == "fair" else 2
@@ -70,7 +80,7 @@ def _parts(y: Tensor, folds: int) -> list[np.ndarray[tuple[int], np.dtype[np.int
         raise SettingError(f"{folds} folds of {len(y)} graphs: there cannot be more folds than graphs")
     largest = int(y.bincount().max())
     if folds > largest:
-        raise SettingError(f"{folds} folds cannot be made: even the largest class has but {largest} graphs")
+        raise SettingError(f"{folds} folds cannot be made: even the largest class has only {largest} graphs")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
         splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
@@ -78,14 +88,14 @@ def _parts(y: Tensor, folds: int) -> list[np.ndarray[tuple[int], np.dtype[np.int
 
 
 class Reading(NamedTuple):
-    """An accuracy read off the curves of a trial."""
+    """One way to read an accuracy off the curves of a trial."""
 
     epoch: int  # counted from 1
     accuracy: float  # percent, on the test fold
 
 
-def read_off(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Reading:
-    """The accuracy that the protocol reports of a trial; a system without epochs has but one."""
+def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Reading:
+    """The accuracy that the protocol reports of a trial; a system without epochs has only one."""
     found = readings(curves)
     if len(curves) == 1:
         return found["last_epoch"]
@@ -93,7 +103,7 @@ def read_off(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Readi
 
 
 def readings(curves: Mapping[str, Sequence[float]]) -> dict[str, Reading]:
-    """Every way to read an accuracy off the curves; the first of equal epochs counts."""
+    """All readings of the curves by name; the first of equal epochs counts."""
     accuracy = curves["test_accuracy"]
     epochs = {"best_test_epoch": int(np.argmax(accuracy)), "last_epoch": len(accuracy) - 1}
     if curves.get("validation_loss"):
