@@ -21,13 +21,13 @@ from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary, changed_settings
 from tapnet.experiments.trial import Trial, digest
 from tapnet.inference.model_file import FINAL_MODEL, read_model
-from tapnet.io.graph_files import require_classes
+from tapnet.io.graph_folder import require_classes
 from tapnet.io.load import check_features, load_dataset
 from tapnet.models.registry import find_model
 from tapnet.models.spec import ModelSpec
-from tapnet.nn.pool.registry import resolve, source_digest
+from tapnet.nn.pool.registry import find_name, source_digest
 from tapnet.progress import counting
-from tapnet.training.distributed import find_device
+from tapnet.training.device import find_device
 from tapnet.training.protocol import check_protocol, split
 from tapnet.training.settings import TrainingSettings
 
@@ -148,7 +148,8 @@ def cross_validate(
         require_fabric()
     if final and out is None:
         raise SettingError("a final model needs a folder to be kept in: give out")
-    spec, named_pool = find_model(model), _named_pool(pool)
+    spec = find_model(model)
+    named_pool = None if pool is None else find_name(pool, allow_import=True)  # a class of the user's own is known now
     given = {name: value for name, value in {"pool": named_pool, **settings}.items() if value is not None}
     steps = _training_settings(spec, training, given)
     if spec.fit is not None and devices > 1:
@@ -241,14 +242,6 @@ def _check_counts(**counts: int | None) -> None:
     for name, count in counts.items():
         if count is not None and count < 1:
             raise SettingError(f"{name} is at least 1, not {count}")
-
-
-def _named_pool(pool: str | type | None) -> str | None:
-    """The name of a pooling layer; a class of the user's own, or one named by its module, is made known here."""
-    if pool is None or (isinstance(pool, str) and ":" not in pool):
-        return pool
-    resolve(pool, allow_import=True)
-    return pool if isinstance(pool, str) else f"{pool.__module__}:{pool.__qualname__}"
 
 
 def _training_settings(
