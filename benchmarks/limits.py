@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 import torch
 
-from tapnet.bench.cases import our_epoch
-from tapnet.bench.data import bench_dataset
-from tapnet.bench.measure import seconds
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when called as a file, not with -m
+from benchmarks.cases import our_epoch
+from benchmarks.data import bench_dataset
+from benchmarks.measure import seconds
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.ops.csr import propagate

@@ -10,13 +10,15 @@ import datetime
 import json
 import os
 import platform
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
-from tapnet.bench import cases
-from tapnet.bench.data import bench_dataset
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when called as a file, not with -m
+from benchmarks import cases
+from benchmarks.data import bench_dataset
 
 HERE = Path(__file__).parent
 # What the project set out to reach on two cores (peer's cost ÷ ours).
@@ -41,6 +43,7 @@ PARTS = ("training", "inference", "layer", "reading", "memory", "cross-validatio
 
 
 def run(parts: tuple[str, ...], data_dir: Path | None, tiny: bool) -> Iterator[cases.Case]:
+    """Yields each comparison as soon as it is measured."""
     limit = 8 if tiny else None
     rounds = 1 if tiny else 5
     if "training" in parts:
@@ -65,6 +68,7 @@ def run(parts: tuple[str, ...], data_dir: Path | None, tiny: bool) -> Iterator[c
 
 
 def table(rows: list[dict[str, object]]) -> str:
+    """The measured cases as a Markdown table, beside the goals."""
     lines = ["| what | data | against | ratio | goal |", "|---|---|---|---|---|"]
     for row in rows:
         key = (str(row["what"]), str(row["data"]), str(row["peer"]))

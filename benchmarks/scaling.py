@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when called as a file, not with -m
 CHANNELS, EDGES_A_NODE = 48, 10
 NEAR = 100  # how far a neighbour's number is at most in a graph with locality
 LIMIT_BYTES = 12 << 30
@@ -25,9 +26,9 @@ def measure(kind: str, nodes: int, repeats: int) -> dict[str, float]:
     """Seconds (the fastest of some) and peak bytes above the inputs, in this process."""
     import torch
 
+    from benchmarks.cases import DenseTAP
+    from benchmarks.measure import forget_peak, peak_memory
     from tapnet import TAPooling
-    from tapnet.bench.cases import DenseTAP
-    from tapnet.bench.measure import forget_peak, peak_memory
 
     torch.manual_seed(0)
     half = torch.randint(nodes, (2, nodes * EDGES_A_NODE // 2))
@@ -53,6 +54,7 @@ def measure(kind: str, nodes: int, repeats: int) -> dict[str, float]:
 
 
 def in_child(kind: str, nodes: int) -> dict[str, float]:
+    """The same in a process of its own."""
     repeats = 5 if nodes < 500_000 else 3
     command = [sys.executable, __file__, "--child", kind, str(nodes), str(repeats)]
     environment = {**os.environ, "THP_MEM_ALLOC_ENABLE": "1"}
@@ -62,6 +64,7 @@ def in_child(kind: str, nodes: int) -> dict[str, float]:
 
 
 def draw(rows: list[dict[str, float | str]], file: Path) -> None:
+    """Time and memory over the number of nodes."""
     import matplotlib
 
     matplotlib.use("Agg")

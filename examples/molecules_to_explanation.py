@@ -7,7 +7,7 @@ from sklearn.model_selection import train_test_split
 
 from tapnet import GraphDataset, TAPClassifier, load_dataset
 from tapnet.inference.explain import explain
-from tapnet.viz.pictures import draw_explanation, save
+from tapnet.viz import draw_explanation, save
 
 
 def molecules() -> tuple[list[nx.Graph], list[str]]:

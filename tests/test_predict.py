@@ -25,7 +25,8 @@ from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.inference.saved import SavedModel, Unseen
-from tapnet.io.write import write_text, write_tu
+from tapnet.io.text import write_text
+from tapnet.io.tu import write_tu
 from tapnet.models.base import DataShape
 from tapnet.models.registry import MODELS
 from tapnet.training.settings import TrainingSettings

@@ -19,7 +19,7 @@ from tapnet.errors import DataError, SettingError
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.inference.explain import explain
 from tapnet.inference.saved import SavedModel
-from tapnet.io.write import write_tu
+from tapnet.io.tu import write_tu
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.viz.graph_layout import graph_layout
 

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 class TapnetError(Exception):
-    """Base of every error that is the user's to mend; the command line prints it as one line."""
+    """Base of every error that the user can fix; the command line prints it as one line."""
 
     exit_code = 1
 
@@ -29,7 +29,7 @@ class DownloadError(TapnetError, OSError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence on a word that is not known: the one that is nearest to it, if any is near."""
+    """The end of a sentence about an unknown word: the known one that is most like it, if any is."""
     names = {name.lower(): name for name in known}
     near = get_close_matches(word.lower(), names, 1)
     return f"; did you mean {names[near[0]]}?" if near else ""

@@ -1,9 +1,11 @@
-"""Writing files so that they are whole or not there: to a temporary name, flushed to the disk, then renamed."""
+"""Files: written whole or not at all, names that are safe to print, and the folder of the caches."""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tapnet.errors import TapnetError
+from tapnet.errors import DataError, TapnetError
 
 ABANDONED = 3600  # seconds without a change, after which the writer of a part must have been killed
 
@@ -36,7 +38,7 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """The file is whole or it is not there; what prevents it is said in one sentence."""
+    """Writes a file that is whole or not there; a TapnetError says in one sentence what prevents it."""
     try:
         with replacing(file) as out:
             out.write(content)
@@ -45,7 +47,7 @@ def write_atomically(file: Path, content: bytes) -> None:
 
 
 def remove_partial_files(file: Path) -> None:
-    """What programs that were killed had written of a file, for one who knows that no other is writing it now."""
+    """Removes what killed programs had written of a file. Only for a caller who knows that no other writes it now."""
     _remove(file.parent.glob(glob.escape(_prefix(file)) + "*"), age=0)
 
 
@@ -64,3 +66,52 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
+
+
+# ---- names and kinds of files ----
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def printable(text: object) -> str:
+    """The text in one line, with control characters and the like as escapes such as \\x1b."""
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+
+
+def check_name(name: object) -> None:
+    """Raises a DataError for a name with control characters: names stand in messages, which a terminal shows."""
+    if _CONTROL.search(str(name)):
+        raise DataError(f"{printable(name)}: a name with control characters in it, which is not read for safety")
+
+
+def path_exists(path: Path) -> bool:
+    """``path.exists()``, and False where the name cannot be one of a file."""
+    try:
+        return path.exists()
+    except OSError:  # a name too long for a file, for one
+        return False
+
+
+def is_special_file(path: Path) -> bool:
+    """Whether it is a pipe, a device or a socket, which may block whoever opens it."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False  # not there
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+# ---- the cache ----
+
+
+def cache_dir() -> Path:
+    """The folder of downloads, parsed copies and what was computed once: TAPNET_CACHE, or the user's cache folder."""
+    chosen = os.environ.get("TAPNET_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("tapnet", appauthor=False)

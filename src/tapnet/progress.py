@@ -5,40 +5,46 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, BinaryIO, Protocol, cast
+from typing import IO, Any, BinaryIO, Literal, cast
 
 CHUNK_BYTES = 1 << 18
 LONG_BYTES = 1 << 25  # reading this much takes about a second
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
 
 
 def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def copy_with_progress(source: _Readable, target: IO[bytes], total: int | None, title: str) -> int:
-    """Copies all of source to target and returns the number of bytes."""
+class DownloadBar:
+    """A bar in the form that pooch moves: ``total`` is set when it is known, ``update`` adds what has arrived."""
+
+    def __init__(self, progress: Any, title: str) -> None:
+        self._progress, self._task, self.total = progress, progress.add_task(title, total=None), 0
+
+    def update(self, size: int) -> None:
+        """``size`` more bytes are there."""
+        self._progress.update(self._task, advance=size, total=self.total or None)
+
+    def reset(self) -> None:
+        """pooch calls it when all is there, and then ``update`` with the total."""
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        """Nothing is left to do: the bar goes with the block of ``download_bar``."""
+
+
+@contextmanager
+def download_bar(title: str) -> Iterator[DownloadBar | Literal[False]]:
+    """A bar for a download; False, which is pooch's word for none, where nobody watches."""
     if not on_terminal():
-        return _copy(source, target, lambda _: None)
+        yield False
+        return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=total)
-        return _copy(source, target, lambda n: progress.advance(task, n))
-
-
-def _copy(source: _Readable, target: IO[bytes], advance: Callable[[int], None]) -> int:
-    copied = 0
-    while chunk := source.read(CHUNK_BYTES):
-        target.write(chunk)
-        advance(len(chunk))
-        copied += len(chunk)
-    return copied
+        yield DownloadBar(progress, title)
 
 
 @contextmanager
@@ -58,7 +64,7 @@ def track_reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[byte
 
 @contextmanager
 def working(title: str) -> Iterator[None]:
-    """A sign of life for work whose end cannot be foreseen."""
+    """A spinner for work of unknown length."""
     if not on_terminal():
         yield
         return
@@ -70,7 +76,7 @@ def working(title: str) -> Iterator[None]:
 
 @contextmanager
 def counting(total: int, title: str) -> Iterator[Callable[[int], None]]:
-    """A bar for work of so many items, moved on by what is yielded; gone when it is done."""
+    """A bar for work of ``total`` items, advanced by the function that is yielded; it disappears at the end."""
     if not on_terminal():
         yield lambda _: None
         return

@@ -37,7 +37,7 @@ from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Trial, digest
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.inference.saved import SavedModel
-from tapnet.io import formats
+from tapnet.io.read import read
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
@@ -183,7 +183,7 @@ def survives_files(files: Mapping[str, bytes], name: str) -> None:
         for file, content in files.items():
             (Path(folder) / file).parent.mkdir(exist_ok=True)
             (Path(folder) / file).write_bytes(content)
-        dataset = survives(lambda: formats.read(Path(folder) / name))
+        dataset = survives(lambda: read(Path(folder) / name))
         if dataset is not None:
             assert len(dataset.batch(range(len(dataset))).x) == dataset.num_nodes
 

@@ -15,7 +15,7 @@ from torch_geometric.utils import to_undirected
 from tapnet import TAPNet, TAPooling, link_prediction_loss, unpool
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
-from tapnet.nn import tap, votes
+from tapnet.nn import votes
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
 from tapnet.nn.tap import GATES
@@ -176,54 +176,6 @@ def test_float32_selects_as_float64_does_where_scores_are_apart(graphs, chosen):
     torch.testing.assert_close(score32.double(), score64, rtol=1e-3, atol=1e-4)
 
 
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=8), st.integers(0, 1000), st.booleans())
-def test_both_ways_to_find_the_top_k_agree_even_with_ties(sizes, seed, negative):
-    from tapnet._loops.ranges import offsets
-    from tapnet.ops.segments import top_k, top_k_by_torch
-
-    generator = torch.Generator().manual_seed(seed)
-    sizes = torch.tensor(sizes)
-    score = torch.randint(-2 if negative else 0, 3, (int(sizes.sum()),), generator=generator).float() / 7
-    k = (torch.rand(len(sizes), generator=generator) * (sizes + 1)).long().clamp(max=sizes)
-    k = torch.where(sizes > 0, k.clamp(min=1), 0)
-    expected = []
-    for g, start in enumerate(offsets(sizes)[:-1].tolist()):
-        run = score[start : start + sizes[g]]
-        expected += [start + i for i in dense.top(run, int(k[g]))]
-    for find in (top_k, top_k_by_torch):
-        for values in (score, score.double()):
-            assert find(values, offsets(k), offsets(sizes)).tolist() == expected
-
-
-@given(batches, st.integers(0, 1000))
-def test_both_ways_to_cut_out_a_subgraph_agree(graphs, seed):
-    from tapnet._loops.csr import induced_csr, induced_csr_torch
-
-    x, edge_index, batch = graphs
-    whole = GraphBatch.from_edge_index(x, edge_index, batch)
-    perm = (torch.rand(len(x), generator=torch.Generator().manual_seed(seed)) < 0.5).nonzero()[:, 0]
-    plain, fast = (cut(whole.rowptr, whole.col, perm) for cut in (induced_csr_torch, induced_csr))
-    assert all(torch.equal(a, b) and a.dtype == b.dtype for a, b in zip(plain, fast, strict=True))
-    a = torch.zeros(len(x), len(x))
-    a[whole.edge_index[0], whole.edge_index[1]] = 1
-    expected = a[perm][:, perm].nonzero().T
-    rows = torch.repeat_interleave(torch.arange(len(perm)), fast[0].diff())
-    assert torch.equal(torch.stack([rows, fast[1].long()]), expected)
-
-
-@given(batches)
-def test_both_ways_to_compress_the_edges_agree(graphs):
-    from tapnet._loops.csr import to_csr, to_csr_torch
-
-    x, edge_index, _ = graphs
-    shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
-    for edges in (edge_index, shuffled, torch.cat([edge_index, shuffled, torch.zeros(2, 3, dtype=torch.long)], dim=1)):
-        plain, plain_transposed = to_csr_torch(edges, len(x))
-        fast, fast_transposed = to_csr(edges, len(x))
-        for a, b in ((plain, fast), (plain_transposed, fast if fast_transposed is None else fast_transposed)):
-            assert all(torch.equal(s, t) and s.dtype == t.dtype for s, t in zip(a, b, strict=True))
-
-
 @given(batches, settings_of_pool)
 @settings(max_examples=40)
 def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chosen):
@@ -232,7 +184,7 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
     for by_torch in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if by_torch:
-                for module in ("nn.votes", "nn.tap", "ops.dropout", "ops.segments"):
+                for module in ("nn.votes", "ops.segments", "_loops.segments", "_loops.rows"):
                     patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
             pool = make(**chosen)
             h = x.clone().requires_grad_()
@@ -254,8 +206,8 @@ def test_gradients_are_finite_where_a_score_is_next_to_nothing(seed, scale, conn
     x, edge_index = (scale * torch.randn(60, 8)).requires_grad_(), to_undirected(torch.randint(0, 30, (2, 60)))
     with pytest.MonkeyPatch.context() as patch:
         if not loops:
-            for module in (tap, votes):
-                patch.setattr(module, "is_compiled", lambda _: False)
+            for module in ("nn.votes", "_loops.rows"):
+                patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
         pool(x, edge_index)[0].sum().backward()
     for grad in (x.grad, pool.weight.grad, pool.projection.grad):
         assert grad.isfinite().all()

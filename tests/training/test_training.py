@@ -334,10 +334,10 @@ def test_mean_and_deviation_are_numpys(mutag, tmp_path):
     summary = Summary(results)
     values = [r.reading.accuracy for r in results]
     assert (summary.mean, summary.std) == (np.mean(values), np.std(values))
-    assert set(summary.beside) == {"last epoch", "best test epoch of the folds' mean"}
+    assert set(summary.other_readings) == {"last epoch", "best test epoch of the folds' mean"}
     curves = np.array([r.curves["test_accuracy"] for r in results])
-    assert summary.beside["best test epoch of the folds' mean"][0] == curves.mean(axis=0).max()
-    assert summary.beside["last epoch"][0] == curves[:, -1].mean()
+    assert summary.other_readings["best test epoch of the folds' mean"][0] == curves.mean(axis=0).max()
+    assert summary.other_readings["last epoch"][0] == curves[:, -1].mean()
 
 
 # ---- what is kept of a trial ----

@@ -30,115 +30,9 @@ def induced_csr_torch(rowptr: Tensor, col: Tensor, perm: Tensor) -> CSR:
     return offsets(kept)[offsets(count)].int(), target.masked_select(kept)
 
 
-def to_csr(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
-    """A in compressed rows, without self-loops and with every column of edge_index once; Aᵀ too, unless it is A."""
-    return (_to_csr_on_cpu if edge_index.device.type == "cpu" else to_csr_torch)(edge_index, num_nodes)
-
-
-def to_csr_torch(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR]:
-    """The same on any device, always with Aᵀ."""
-    check_edges(edge_index, num_nodes)
-    rows, columns = edge_index[:, edge_index[0] != edge_index[1]]
-
-    def ordered(key: Tensor) -> CSR:
-        key = torch.unique(key)
-        counts = torch.bincount(key // max(num_nodes, 1), minlength=num_nodes)
-        return offsets(counts).int(), (key % max(num_nodes, 1)).int()
-
-    return ordered(rows * num_nodes + columns), ordered(columns * num_nodes + rows)
-
-
-def _to_csr_on_cpu(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
-    """The same by counting instead of sorting: linear in the edges, and less where they are in order already."""
-    edges = array(edge_index)
-    low, high, ascending = scan_edges(edges)
-    _check_numbers(low, high, num_nodes)
-    if not ascending:  # transposing puts the columns of each row in order
-        edges = transpose(*to_csr_loop(array(edge_index.flip(0)), num_nodes))
-    matrix = to_csr_ascending_loop(edges, num_nodes)
-    if is_symmetric(*matrix):
-        return _tensors(matrix), None
-    return _tensors(matrix), _tensors(to_csr_ascending_loop(transpose(*matrix), num_nodes))
-
-
-def _tensors(matrix: tuple[Array, Array]) -> CSR:
-    return torch.from_numpy(matrix[0]), torch.from_numpy(matrix[1])
-
-
-def check_edges(edge_index: Tensor, num_nodes: int) -> None:
-    """[2, E] numbers of nodes that are there."""
-    check_edge_index_shape(edge_index)
-    if edge_index.numel():
-        _check_numbers(*edge_index.aminmax(), num_nodes)
-
-
-def check_edge_index_shape(edge_index: Tensor) -> None:
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f"edge_index is [2, E], not {list(edge_index.shape)}")
-
-
-def _check_numbers(low: Tensor | int, high: Tensor | int, num_nodes: int) -> None:
-    if low < 0 or high >= num_nodes:
-        wrong = int(high if high >= num_nodes else low)
-        raise IndexError(f"edge_index names node {wrong}; x has the nodes 0 to {num_nodes - 1}")
-
-
-def induced_edges(
-    perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
-) -> tuple[Tensor, Tensor | None]:
-    """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
-    if edge_attr is not None and len(edge_attr) != edge_index.size(1):
-        raise ValueError(f"edge_index has {edge_index.size(1)} columns, and edge_attr {len(edge_attr)} rows")
-    if edge_index.device.type == "cpu":
-        ends, kept = map(torch.from_numpy, keep_edges_loop(array(perm), array(edge_index), num_nodes))
-        return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
-    number = edge_index.new_full((num_nodes,), -1)
-    number[perm] = torch.arange(len(perm), device=perm.device)
-    rows, columns = number.index_select(0, edge_index[0]), number.index_select(0, edge_index[1])
-    kept = ((rows >= 0) & (columns >= 0)).nonzero()[:, 0]
-    ends = torch.stack([rows.index_select(0, kept), columns.index_select(0, kept)])
-    return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
-
-
-def inverse_degree(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
-    """[N, 1]: 1 / (degree + 1), the diagonal of D̂⁻¹."""
-    if rowptr.device.type == "cpu" and dtype in FLOATS:
-        inverse = torch.empty(len(rowptr) - 1, 1, dtype=dtype)
-        inverse_degrees_loop(array(rowptr), array(inverse)[:, 0])
-        return inverse
-    return (rowptr.diff() + 1).to(dtype).reciprocal_().unsqueeze(1)
-
-
-# ---- compiled ----
-
-
-@kernel
-def cut_graphs(graphs: Array, node_ptr: Array, rowptr: Array, col: Array) -> tuple[Array, ...]:
-    """Some graphs out of many: ptr, the number of each node, and rowptr and col of their union."""
-    ptr = np.zeros(len(graphs) + 1, np.int64)
-    num_edges = 0
-    for g in range(len(graphs)):
-        first, last = node_ptr[graphs[g]], node_ptr[graphs[g] + 1]
-        ptr[g + 1] = ptr[g] + last - first
-        num_edges += rowptr[last] - rowptr[first]
-    nodes = np.empty(ptr[-1], np.int64)
-    new_ptr, new_col = np.zeros(ptr[-1] + 1, np.int32), np.empty(num_edges, np.int32)
-    at = 0
-    for g in range(len(graphs)):
-        first, last, start = node_ptr[graphs[g]], node_ptr[graphs[g] + 1], ptr[g]
-        shift = at - rowptr[first]
-        for i in range(last - first):
-            nodes[start + i] = first + i
-            new_ptr[start + i + 1] = rowptr[first + i + 1] + shift
-        for e in range(rowptr[first], rowptr[last]):
-            new_col[e + shift] = col[e] + start
-        at = rowptr[last] + shift
-    return ptr, nodes, new_ptr, new_col
-
-
 @kernel
 def induced_csr_loop(rowptr: Array, col: Array, perm: Array) -> tuple[Array, Array]:
-    """The rows and columns perm of a matrix in compressed rows, renumbered."""
+    """The same, compiled."""
     number = np.full(len(rowptr) - 1, -1, np.int32)
     room = 1
     for i in range(len(perm)):
@@ -155,8 +49,39 @@ def induced_csr_loop(rowptr: Array, col: Array, perm: Array) -> tuple[Array, Arr
     return new_ptr, new_col[:at]
 
 
+def to_csr(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
+    """A in compressed rows, without self-loops and with every column of edge_index once; Aᵀ too, unless it is A."""
+    return (to_csr_loops if edge_index.device.type == "cpu" else to_csr_torch)(edge_index, num_nodes)
+
+
+def to_csr_torch(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR]:
+    """The same on any device, always with Aᵀ."""
+    check_edges(edge_index, num_nodes)
+    rows, columns = edge_index[:, edge_index[0] != edge_index[1]]
+
+    def ordered(key: Tensor) -> CSR:
+        key = torch.unique(key)
+        counts = torch.bincount(key // max(num_nodes, 1), minlength=num_nodes)
+        return offsets(counts).int(), (key % max(num_nodes, 1)).int()
+
+    return ordered(rows * num_nodes + columns), ordered(columns * num_nodes + rows)
+
+
+def to_csr_loops(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
+    """The same, compiled: counting instead of sorting is linear in the edges, and less where they are in order."""
+    edges = array(edge_index)
+    low, high, ascending = _scan_edges(edges)
+    _check_numbers(low, high, num_nodes)
+    if not ascending:  # transposing puts the columns of each row in order
+        edges = _transpose(*_count_rows(array(edge_index.flip(0)), num_nodes))
+    matrix = _compress_ascending(edges, num_nodes)
+    if is_symmetric(*matrix):
+        return _tensors(matrix), None
+    return _tensors(matrix), _tensors(_compress_ascending(_transpose(*matrix), num_nodes))
+
+
 @kernel
-def scan_edges(edges: Array) -> tuple[int, int, bool]:
+def _scan_edges(edges: Array) -> tuple[int, int, bool]:
     """The lowest and highest number, and whether the edges ascend by (row, column)."""
     rows, columns = edges
     low, high, ascending = 0, -1, True
@@ -168,7 +93,7 @@ def scan_edges(edges: Array) -> tuple[int, int, bool]:
 
 
 @kernel
-def to_csr_loop(edges: Array, num_nodes: int) -> tuple[Array, Array]:
+def _count_rows(edges: Array, num_nodes: int) -> tuple[Array, Array]:
     """Edges in any order → compressed rows, their columns in the order of the edges."""
     rows, columns = edges
     rowptr = np.zeros(num_nodes + 1, np.int32)
@@ -184,7 +109,7 @@ def to_csr_loop(edges: Array, num_nodes: int) -> tuple[Array, Array]:
 
 
 @kernel
-def to_csr_ascending_loop(edges: Array, num_nodes: int) -> tuple[Array, Array]:
+def _compress_ascending(edges: Array, num_nodes: int) -> tuple[Array, Array]:
     """Edges that ascend by (row, column) → compressed rows, each column once and no self-loop."""
     rows, columns = edges
     rowptr, col, at = np.zeros(num_nodes + 1, np.int32), np.empty(len(rows) + 1, np.int32), 0
@@ -199,8 +124,8 @@ def to_csr_ascending_loop(edges: Array, num_nodes: int) -> tuple[Array, Array]:
 
 
 @kernel
-def transpose(rowptr: Array, col: Array) -> Array:
-    """[2, E]: the edges of a square matrix in compressed rows, turned round and ascending."""
+def _transpose(rowptr: Array, col: Array) -> Array:
+    """[2, E]: the edges of a square matrix in compressed rows, reversed and ascending."""
     n = len(rowptr) - 1
     at = np.zeros(n + 1, np.int32)
     for e in range(len(col)):
@@ -235,9 +160,53 @@ def is_symmetric(rowptr: Array, col: Array) -> bool:
     return bool(total == np.uint64(0))
 
 
-@kernel
-def keep_edges_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, Array]:
+def check_edges(edge_index: Tensor, num_nodes: int) -> None:
+    """[2, E] numbers of nodes that are there."""
+    check_edge_index_shape(edge_index)
+    if edge_index.numel():
+        _check_numbers(*edge_index.aminmax(), num_nodes)
+
+
+def check_edge_index_shape(edge_index: Tensor) -> None:
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"edge_index is [2, E], not {list(edge_index.shape)}")
+
+
+def _check_numbers(low: Tensor | int, high: Tensor | int, num_nodes: int) -> None:
+    if low < 0 or high >= num_nodes:
+        wrong = int(high if high >= num_nodes else low)
+        raise IndexError(f"edge_index names node {wrong}; x has the nodes 0 to {num_nodes - 1}")
+
+
+def _tensors(matrix: tuple[Array, Array]) -> CSR:
+    return torch.from_numpy(matrix[0]), torch.from_numpy(matrix[1])
+
+
+def induced_edges(
+    perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
+) -> tuple[Tensor, Tensor | None]:
+    """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
+    if edge_attr is not None and len(edge_attr) != edge_index.size(1):
+        raise ValueError(f"edge_index has {edge_index.size(1)} columns, and edge_attr {len(edge_attr)} rows")
+    if edge_index.device.type == "cpu":
+        ends, kept = map(torch.from_numpy, induced_edges_loop(array(perm), array(edge_index), num_nodes))
+    else:
+        ends, kept = induced_edges_torch(perm, edge_index, num_nodes)
+    return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
+
+
+def induced_edges_torch(perm: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     """[2, K] the edges with both ends in perm, renumbered, and [K] their numbers, in their order."""
+    number = edge_index.new_full((num_nodes,), -1)
+    number[perm] = torch.arange(len(perm), device=perm.device)
+    rows, columns = number.index_select(0, edge_index[0]), number.index_select(0, edge_index[1])
+    kept = ((rows >= 0) & (columns >= 0)).nonzero()[:, 0]
+    return torch.stack([rows.index_select(0, kept), columns.index_select(0, kept)]), kept
+
+
+@kernel
+def induced_edges_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, Array]:
+    """The same, compiled."""
     rows, columns = edges
     number = np.full(num_nodes, -1, np.int32)
     for i in range(len(perm)):
@@ -252,8 +221,49 @@ def keep_edges_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, A
     return ends, kept[:at]
 
 
+def inverse_degree(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
+    """[N, 1]: 1 / (degree + 1), the diagonal of D̂⁻¹."""
+    if rowptr.device.type == "cpu" and dtype in FLOATS:
+        inverse = torch.empty(len(rowptr) - 1, 1, dtype=dtype)
+        inverse_degree_loop(array(rowptr), array(inverse)[:, 0])
+        return inverse
+    return inverse_degree_torch(rowptr, dtype)
+
+
+def inverse_degree_torch(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
+    """The same on any device."""
+    return (rowptr.diff() + 1).to(dtype).reciprocal_().unsqueeze(1)
+
+
 @kernel
-def inverse_degrees_loop(rowptr: Array, out: Array) -> None:
-    """1 / (degree + 1)"""
+def inverse_degree_loop(rowptr: Array, out: Array) -> None:
+    """The same, compiled."""
     for i in range(len(out)):
         out[i] = 1 / out.dtype.type(rowptr[i + 1] - rowptr[i] + 1)
+
+
+@kernel
+def cut_graphs(graphs: Array, node_ptr: Array, rowptr: Array, col: Array) -> tuple[Array, ...]:
+    """Some graphs out of many: ptr, the number of each node, and rowptr and col of their union.
+
+    The plain version is ``GraphDataset.subset``.
+    """
+    ptr = np.zeros(len(graphs) + 1, np.int64)
+    num_edges = 0
+    for g in range(len(graphs)):
+        first, last = node_ptr[graphs[g]], node_ptr[graphs[g] + 1]
+        ptr[g + 1] = ptr[g] + last - first
+        num_edges += rowptr[last] - rowptr[first]
+    nodes = np.empty(ptr[-1], np.int64)
+    new_ptr, new_col = np.zeros(ptr[-1] + 1, np.int32), np.empty(num_edges, np.int32)
+    at = 0
+    for g in range(len(graphs)):
+        first, last, start = node_ptr[graphs[g]], node_ptr[graphs[g] + 1], ptr[g]
+        shift = at - rowptr[first]
+        for i in range(last - first):
+            nodes[start + i] = first + i
+            new_ptr[start + i + 1] = rowptr[first + i + 1] + shift
+        for e in range(rowptr[first], rowptr[last]):
+            new_col[e + shift] = col[e] + start
+        at = rowptr[last] + shift
+    return ptr, nodes, new_ptr, new_col

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from tapnet._loops.jit import Array, kernel
+from tapnet._loops.jit import Array, array, is_compiled, kernel
 
 u32 = np.uint32
 
 
+def dropout(h: Tensor, p: float, seed: int) -> Tensor:
+    """h / (1-p) with probability 1-p, else 0: the same elements for the same seed, without a gradient."""
+    return (dropout_loop if is_compiled(h) else dropout_torch)(h, p, seed)
+
+
+def dropout_torch(h: Tensor, p: float, seed: int) -> Tensor:
+    """The same on any device, but with other random bits."""
+    generator = torch.Generator(h.device).manual_seed(seed)
+    kept = torch.empty(h.shape, dtype=h.dtype, device=h.device)  # in the same order however h is laid out
+    return h * kept.bernoulli_(1 - p, generator=generator).div_(1 - p)
+
+
+def dropout_loop(h: Tensor, p: float, seed: int) -> Tensor:
+    """The same, compiled: torch draws one slow random number per element."""
+    limit = min(max(1, round((1 - p) * 2**32)), 2**32 - 1)
+    out = np.empty(h.shape, array(h).dtype)
+    _dropout(array(h).ravel(), seed, limit, 2**32 / limit, out.ravel())
+    return torch.from_numpy(out)
+
+
 @kernel
-def dropout_forward(h: Array, seed: int, threshold: int, scale: float, out: Array) -> None:
+def _dropout(h: Array, seed: int, threshold: int, scale: float, out: Array) -> None:
     """[n] → each element times the scale where its 32 random bits are below the threshold, else zero.
 
     The bits are a hash of the seed and the element's place (two rounds as in MurmurHash3, whose high bits are good),
-    so that going back can draw them again instead of storing them.
+    so that the backward pass can draw them again instead of storing them.
     """
     low, high, limit = u32(seed & 0xFFFFFFFF), u32((seed >> 32) & 0xFFFFFFFF), u32(threshold)
     factor, zero = h.dtype.type(scale), h.dtype.type(0)
@@ -29,7 +51,10 @@ def dropout_forward(h: Array, seed: int, threshold: int, scale: float, out: Arra
 def votes(
     ptr: Array, degree: Array, left: Array, mean: Array, projection: Array, weight: float, local: bool, global_: bool
 ) -> tuple[Array, ...]:
-    """Softmaxes of leftᵢ · meanᵢ / n and of meanᵢ · p within each graph, weight · degreeᵢ / n, and their sum."""
+    """Softmaxes of leftᵢ · meanᵢ / n and of meanᵢ · p within each graph, weight · degreeᵢ / n, and their sum.
+
+    The plain version, of which autograd makes the gradient, is in ``nn.votes``.
+    """
     zero, n = mean.dtype.type(0), mean.shape[0]
     y_local, y_global = np.zeros(n, mean.dtype), np.zeros(n, mean.dtype)
     connectivity, score = np.empty(n, mean.dtype), np.empty(n, mean.dtype)
@@ -86,14 +111,40 @@ def votes_backward(
                 grad_mean[i, c] = a * left[i, c] + b * projection[c]
 
 
-@kernel
-def gate_backward(
-    perm: Array, grad: Array, rows: Array, score: Array, least: float, grad_x: Array, grad_score: Array
-) -> None:
+def gate_backward(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
     """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm].
 
-    Where s is below ``least`` in size, it is not divided by.
+    A score so small that the quotient by it would overflow is not divided by.
     """
+    return (gate_backward_loop if is_compiled(grad) and is_compiled(score) else gate_backward_torch)(
+        perm, grad, rows, score
+    )
+
+
+def gate_backward_torch(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+    """The same on any device."""
+    grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
+    grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
+    return grad_x, grad_score.div_(score.masked_fill(score.abs() < _smallest_divisor(score), 1))
+
+
+def gate_backward_loop(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+    """The same, compiled."""
+    grad_x, grad_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
+    least = _smallest_divisor(score)
+    _gate_backward(array(perm), array(grad), array(rows), array(score), least, grad_x, grad_score)
+    return torch.from_numpy(grad_x), torch.from_numpy(grad_score)
+
+
+def _smallest_divisor(score: Tensor) -> float:
+    return float(torch.finfo(score.dtype).tiny ** 0.5)
+
+
+@kernel
+def _gate_backward(
+    perm: Array, grad: Array, rows: Array, score: Array, least: float, grad_x: Array, grad_score: Array
+) -> None:
+    """Fills the gradients, which hold zeros; a score below ``least`` in size is not divided by."""
     for k in range(len(perm)):
         total = score.dtype.type(0)
         for c in range(grad.shape[1]):

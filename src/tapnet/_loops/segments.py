@@ -3,22 +3,65 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from tapnet._loops.jit import Array, kernel
+from tapnet._loops.jit import Array, array, is_compiled, kernel
+from tapnet._loops.ranges import offsets, repeated
+
+# ---- how many, and the highest ----
+
+
+def kept_ptr(ptr: Tensor, numerator: int, denominator: int) -> Tensor:
+    """Where each segment begins when ⌈numerator · n / denominator⌉ of its n entries are kept."""
+    if ptr.device.type == "cpu":
+        return torch.from_numpy(kept_ptr_loop(array(ptr), numerator, denominator))
+    return kept_ptr_torch(ptr, numerator, denominator)
+
+
+def kept_ptr_torch(ptr: Tensor, numerator: int, denominator: int) -> Tensor:
+    """The same on any device."""
+    return offsets(-(-ptr.diff() * numerator // denominator))
 
 
 @kernel
-def kept_ptr(ptr: Array, numerator: int, denominator: int) -> Array:
-    """Where each run begins when ⌈numerator · n / denominator⌉ of its n entries are kept."""
+def kept_ptr_loop(ptr: Array, numerator: int, denominator: int) -> Array:
+    """The same, compiled."""
     new_ptr = np.zeros(len(ptr), np.int64)
     for g in range(len(ptr) - 1):
         new_ptr[g + 1] = new_ptr[g] - (-(ptr[g + 1] - ptr[g]) * numerator // denominator)
     return new_ptr
 
 
+def top_k(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """The numbers of the highest scores of each segment, ascending; ties go to the lower number.
+
+    So many that segment g becomes new_ptr[g] to new_ptr[g+1].
+    """
+    return (top_k_loop if is_compiled(score) else top_k_torch)(score, new_ptr, ptr)
+
+
+def top_k_torch(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """The same on any device, by sorting."""
+    k = new_ptr.diff()
+    segment = repeated(torch.arange(len(k), device=k.device), ptr.diff())
+    order = torch.argsort(score, descending=True, stable=True)
+    order = order[torch.argsort(segment[order], stable=True)]  # each segment together, best first
+    rank = torch.arange(len(order), device=order.device) - ptr[segment]
+    return order[rank < k[segment]].sort().values
+
+
+def top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """The same, compiled, without sorting: the k-th highest is found in linear time; what is not below it stays."""
+    bits: Array = array(score).view(np.int32 if score.dtype == torch.float32 else np.int64)
+    sign, rest = 8 * bits.itemsize - 1, np.iinfo(bits.dtype).max
+    key = bits ^ ((bits >> sign) & rest)  # orders as the floats do (-0.0 just below 0.0)
+    return torch.from_numpy(_top_k_of_keys(key, array(ptr), array(new_ptr)))
+
+
 @kernel
-def top_k_per_segment(key: Array, ptr: Array, new_ptr: Array) -> Array:
-    """The new_ptr[g+1] - new_ptr[g] highest keys of each run, ties to the lower number; ascending."""
+def _top_k_of_keys(key: Array, ptr: Array, new_ptr: Array) -> Array:
+    """The new_ptr[g+1] - new_ptr[g] highest keys of each segment, ties to the lower number; ascending."""
     perm = np.empty(new_ptr[-1], np.int64)
     for g in range(len(ptr) - 1):
         first, last, at, end = ptr[g], ptr[g + 1], new_ptr[g], new_ptr[g + 1]
@@ -46,9 +89,86 @@ def top_k_per_segment(key: Array, ptr: Array, new_ptr: Array) -> Array:
     return perm
 
 
+# ---- softmax ----
+
+
+def softmax(values: Tensor, ptr: Tensor) -> Tensor:
+    """[N] → [N]: a softmax within each segment, without a gradient."""
+    if is_compiled(values):
+        return torch.from_numpy(softmax_loop(array(ptr), array(values)))
+    return softmax_torch(values, ptr)
+
+
+def softmax_torch(values: Tensor, ptr: Tensor) -> Tensor:
+    """The same on any device."""
+    highest = torch.segment_reduce(values, "max", offsets=ptr)
+    result = (values - repeated(highest, ptr.diff())).exp_()
+    return result.div_(repeated(torch.segment_reduce(result, "sum", offsets=ptr), ptr.diff()))
+
+
 @kernel
-def readout(ptr: Array, h: Array) -> Array:
-    """Maximum, mean and sum of each run's rows side by side; zeros for an empty run."""
+def softmax_loop(ptr: Array, values: Array) -> Array:
+    """The same, compiled."""
+    out = np.empty(len(values), values.dtype)
+    for g in range(len(ptr) - 1):
+        first, last = ptr[g], ptr[g + 1]
+        highest = values[first] if first < last else values.dtype.type(0)
+        for i in range(first, last):
+            highest = max(highest, values[i])
+        total = values.dtype.type(0)
+        for i in range(first, last):
+            out[i] = np.exp(values[i] - highest)
+            total += out[i]
+        for i in range(first, last):
+            out[i] /= total
+    return out
+
+
+def softmax_backward(grad: Tensor, result: Tensor, ptr: Tensor) -> Tensor:
+    """The gradient of the values, given that of their softmax."""
+    if is_compiled(result):
+        return torch.from_numpy(softmax_backward_loop(array(ptr), array(grad), array(result)))
+    return softmax_backward_torch(grad, result, ptr)
+
+
+def softmax_backward_torch(grad: Tensor, result: Tensor, ptr: Tensor) -> Tensor:
+    """The same on any device."""
+    weighted = grad * result
+    mean = torch.segment_reduce(weighted, "sum", offsets=ptr)
+    return weighted.addcmul_(result, repeated(mean, ptr.diff()), value=-1)
+
+
+@kernel
+def softmax_backward_loop(ptr: Array, grad: Array, result: Array) -> Array:
+    """The same, compiled."""
+    out = np.empty(len(result), result.dtype)
+    for g in range(len(ptr) - 1):
+        mean = out.dtype.type(0)
+        for i in range(ptr[g], ptr[g + 1]):
+            mean += grad[i] * result[i]
+        for i in range(ptr[g], ptr[g + 1]):
+            out[i] = result[i] * (grad[i] - mean)
+    return out
+
+
+# ---- maximum, mean and sum ----
+
+
+def readout_torch(h: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+    """[N, d] → [B, 3d]: maximum, mean and sum of each segment's rows side by side, zeros for an empty segment.
+
+    Also [B, d], the row that has each maximum (the first of equals; -1: an empty segment).
+    """
+    nodes, starts, size = torch.arange(len(h), device=h.device), ptr[:-1], ptr.diff().unsqueeze(1)
+    total = torch.embedding_bag(h, nodes, starts, mode=0)[0]
+    highest, _, _, where = torch.embedding_bag(h, nodes, starts, mode=2)
+    where = where.masked_fill(size == 0, -1)  # torch itself says -1 on some devices and 0 on others
+    return torch.cat([highest, total / size.clamp(min=1), total], dim=1), where
+
+
+@kernel
+def readout_loop(ptr: Array, h: Array) -> Array:
+    """The same, compiled."""
     d = h.shape[1]
     out = np.zeros((len(ptr) - 1, 3 * d), h.dtype)
     for g in range(len(ptr) - 1):
@@ -67,8 +187,25 @@ def readout(ptr: Array, h: Array) -> Array:
     return out
 
 
+def readout_backward_torch(grad: Tensor, where: Tensor, ptr: Tensor) -> Tensor:
+    """The gradient of the rows: a maximum's goes to the one row that has it."""
+    grad_max, grad_mean, grad_sum = grad.chunk(3, dim=1)
+    grad_h = repeated(grad_sum + grad_mean / ptr.diff().unsqueeze(1).clamp(min=1), ptr.diff())
+    if len(grad_h) == 0:
+        return grad_h
+    return grad_h.scatter_add_(0, where.clamp(min=0), grad_max.masked_fill(where < 0, 0))
+
+
+def readout_backward_loop(grad: Tensor, h: Tensor, out: Tensor, ptr: Tensor) -> Tensor:
+    """The same, compiled, from the rows and their readout."""
+    rows = array(h)
+    grad_h = np.empty_like(rows)
+    _readout_backward(array(ptr), rows, array(out), array(grad), grad_h)
+    return torch.from_numpy(grad_h)
+
+
 @kernel
-def readout_backward(ptr: Array, h: Array, out: Array, grad: Array, grad_h: Array) -> None:
+def _readout_backward(ptr: Array, h: Array, out: Array, grad: Array, grad_h: Array) -> None:
     """The gradient of the rows: a maximum's goes to the one row that has it (the first of equals)."""
     d = h.shape[1]
     for g in range(len(ptr) - 1):
@@ -81,34 +218,3 @@ def readout_backward(ptr: Array, h: Array, out: Array, grad: Array, grad_h: Arra
                 grad_max = rest[c] if h[i, c] == out[g, c] else h.dtype.type(0)
                 grad_h[i, c] = row[c] + grad_max
                 rest[c] -= grad_max
-
-
-@kernel
-def softmax(ptr: Array, values: Array) -> Array:
-    """A softmax within each run."""
-    out = np.empty(len(values), values.dtype)
-    for g in range(len(ptr) - 1):
-        first, last = ptr[g], ptr[g + 1]
-        highest = values[first] if first < last else values.dtype.type(0)
-        for i in range(first, last):
-            highest = max(highest, values[i])
-        total = values.dtype.type(0)
-        for i in range(first, last):
-            out[i] = np.exp(values[i] - highest)
-            total += out[i]
-        for i in range(first, last):
-            out[i] /= total
-    return out
-
-
-@kernel
-def softmax_backward(ptr: Array, grad: Array, result: Array) -> Array:
-    """The gradient of the values, given that of their softmax."""
-    out = np.empty(len(result), result.dtype)
-    for g in range(len(ptr) - 1):
-        mean = out.dtype.type(0)
-        for i in range(ptr[g], ptr[g + 1]):
-            mean += grad[i] * result[i]
-        for i in range(ptr[g], ptr[g + 1]):
-            out[i] = result[i] * (grad[i] - mean)
-    return out

@@ -77,7 +77,7 @@ def main() -> None:
         stop(str(error), error.exit_code)
     except TyperException as error:
         if error.format_message():  # empty where help was shown instead
-            stop(" ".join(error.format_message().split()), 2)
+            stop(" ".join(error.format_message().replace("Value error, ", "").split()), 2)
         raise SystemExit(2) from None
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
@@ -104,7 +104,7 @@ def _say_unless_interrupted(lost: Any) -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    from tapnet.io.layout import printable  # the words may be a stranger's
+    from tapnet.files import printable  # the words may be a stranger's
 
     print(f"tapnet: {printable(message)}", file=sys.stderr)
     raise SystemExit(code)
@@ -167,20 +167,25 @@ def find_cluster(
 
 
 def find_device(name: str) -> Any:
-    import torch
+    from tapnet.training import device
 
-    if name not in ("auto", "cpu", "cuda"):
-        raise SettingError(f"--device is auto, cpu or cuda, not {name!r}")
-    there = torch.cuda.is_available()
-    if name == "cuda" and not there:
-        raise SettingError("--device cuda: there is no CUDA device here")
-    return "cuda" if there and name != "cpu" else "cpu"
+    try:
+        return device.find_device(name)
+    except SettingError as error:
+        raise SettingError(f"--{error}") from None
 
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """What the library warns of is a line each on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
+    """The warnings of the library, each as one line on standard error, when it comes up."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in shown:
+            typer.echo(f"tapnet: {message}", err=True)
+        shown.add(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
         yield
-    for note in dict.fromkeys(str(warning.message) for warning in caught):
-        typer.echo(f"tapnet: {note}", err=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
 
 import typer
 
 from tapnet.cli.app import AsJson, DataDir, check_counts
-
-if TYPE_CHECKING:
-    pass
+from tapnet.errors import TapnetError
 
 
 def bench(
@@ -22,11 +25,11 @@ def bench(
     check_counts(threads=threads)
     import torch
 
-    from tapnet.bench import cases
     from tapnet.cli.terminal import print_bench
     from tapnet.experiments.backends.processes import available_cores
     from tapnet.progress import working
 
+    cases = _find_cases()
     torch.set_num_threads(threads or available_cores())
     with working("tapnet and PyG in turn"):
         measured = cases.short(data_dir)
@@ -34,3 +37,14 @@ def bench(
         print(json.dumps({"threads": torch.get_num_threads(), "cases": [case.to_dict() for case in measured]}))
     else:
         print_bench(measured, torch.get_num_threads())
+
+
+def _find_cases() -> ModuleType:
+    """The benchmarks: a copy in an installed package, else the folder of the checkout that this file is in."""
+    if find_spec("tapnet._benchmarks"):
+        return import_module("tapnet._benchmarks.cases")
+    checkout = Path(__file__).parents[3]
+    if not (checkout / "benchmarks" / "cases.py").exists():
+        raise TapnetError("this installation of tapnet has no benchmarks; a checkout of its repository has them")
+    sys.path.insert(0, str(checkout))
+    return import_module("benchmarks.cases")

@@ -17,7 +17,7 @@ from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
-    from tapnet.inference.saved import SavedModel
+    from tapnet.inference.model import SavedModel
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -53,17 +53,17 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
     import numpy as np
     import torch
 
-    from tapnet.experiments.final import model_file
+    from tapnet.files import printable
     from tapnet.inference.explain import explain
-    from tapnet.inference.saved import SavedModel
-    from tapnet.io.layout import printable
+    from tapnet.inference.model import SavedModel
+    from tapnet.inference.model_file import find_model_file
     from tapnet.models.tapnet import TAPNet
-    from tapnet.viz.pictures import draw_explanation, save
+    from tapnet.viz import draw_explanation, save
 
-    file = model_file(file)
+    file = find_model_file(file)
     saved = SavedModel.load(file)
     if not isinstance(saved.network, TAPNet):
-        raise SettingError(f"{file} holds the model {saved.about['trial']['model']}, which keeps no nodes to show")
+        raise SettingError(f"{file} holds the model {saved.card.trial.model}, which keeps no nodes to show")
     with notes():
         found = _find_graph(saved, graph, dataset, data_dir)
         read = saved.encode(found.data.subset([found.number]), [found.name])
@@ -105,17 +105,17 @@ class _Found(NamedTuple):
 
 def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Path | None) -> _Found:
     """By its file, or by its number or its file's name in a data set."""
-    from tapnet.io.graph_files import FileGraph, class_of
-    from tapnet.io.layout import check_name, exists
+    from tapnet.files import check_name, path_exists
+    from tapnet.io.graph_folder import FileGraph, class_of
     from tapnet.io.load import load_dataset
     from tapnet.io.locate import find
 
     check_name(graph)
     is_number = re.fullmatch("-?[0-9]{1,18}", graph) is not None
-    if not is_number and exists(Path(graph)):
+    if not is_number and path_exists(Path(graph)):
         layout = find(Path(graph), data_dir, download=False).layout
         if layout.kind == "graphs" and layout.place.is_file():
-            data = saved.joined([FileGraph.read(layout.place)], layout.prefix)
+            data = saved.join_files([FileGraph.read(layout.place)], layout.prefix)
         else:
             data = load_dataset(Path(graph), data_dir, features=saved.features, download=False)
         if len(data) > 1:
@@ -130,7 +130,7 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
             raise DataError(f"{graph}: no such file") from None
         raise DatasetNotFoundError(f"graph {graph} of which data set? Name it with --dataset ({error})") from None
     if dataset is None:
-        saved.note_another_copy(data)
+        saved.warn_if_other_data(data)
     files = _files(data)
     if is_number and not 0 <= int(graph) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {graph}")
@@ -145,7 +145,7 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
 
 def _files(data: GraphDataset) -> list[str]:
     """Of a folder of graphs, in the order of their numbers; none for another data set."""
-    from tapnet.io.graph_files import graph_names
+    from tapnet.io.graph_folder import graph_names
 
     try:
         return graph_names(data.source)
@@ -162,7 +162,7 @@ def _class_name(saved: SavedModel, value: Hashable | None, own: str | None = Non
 def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
     from tapnet.experiments.store import Store
     from tapnet.experiments.summary import Summary, changed_settings
-    from tapnet.viz.pictures import draw_run, save
+    from tapnet.viz import draw_run, save
 
     run = _read_run(folder)
     wanted = set(run["trials"])
@@ -188,10 +188,10 @@ def _show_run(folder: Path, out: Path | None, data_dir: Path | None) -> None:
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
-    from tapnet.io.layout import is_special
+    from tapnet.files import is_special_file
 
     try:
-        if is_special(folder / "run.json"):
+        if is_special_file(folder / "run.json"):
             raise OSError("not a file")
         run: dict[str, Any] = json.loads((folder / "run.json").read_text())
         return run | {"trials": list(map(str, run["trials"]))}
@@ -214,8 +214,8 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
 
     from tapnet.errors import TapnetError
     from tapnet.experiments.store import Store
-    from tapnet.inference.saved import SavedModel
-    from tapnet.io.layout import printable
+    from tapnet.files import printable
+    from tapnet.inference.model import SavedModel
     from tapnet.io.load import load_dataset
     from tapnet.training.protocol import split
 

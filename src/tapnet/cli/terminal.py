@@ -17,8 +17,7 @@ from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 
 if TYPE_CHECKING:
-    from tapnet.bench.cases import Case
-    from tapnet.paper.report import Section
+    from tapnet.paper.tables import Section
 
 
 @contextmanager
@@ -166,7 +165,7 @@ def print_sections(title: str, sections: Sequence[Section], explanation: Sequenc
         console.print(f"\n[dim]{escape(text.replace('*', ''))}[/]")
 
 
-def print_bench(cases: Sequence[Case], threads: int) -> None:
+def print_bench(cases: Sequence[Any], threads: int) -> None:
     """Ratios with their spread; never a bare time."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("what", "data", "against"):

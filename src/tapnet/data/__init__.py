@@ -1,1 +1,1 @@
-"""From files to batches: reading and checking graphs, the paper's data sets, flat arrays."""
+"""What graphs are: data sets and batches as flat arrays, splits, the paper's data sets, conversions."""

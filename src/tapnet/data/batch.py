@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def inference_mode_disabled() -> AbstractContextManager[object]:
-    """Inference mode off within it; costs nothing where it is off already."""
+    """Switches inference mode off for a block; costs nothing where it is off already."""
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext()
 
 
@@ -40,6 +40,14 @@ class GraphBatch:
 
     The adjacency matrix A is 0/1, without self-loops, in compressed rows: row i has its ones at
     ``col[rowptr[i]:rowptr[i+1]]``. Â = A + I, and D̂ holds the row sums of Â.
+
+    Example:
+        >>> import torch
+        >>> from tapnet import GraphBatch
+        >>> x, batch = torch.rand(5, 3), torch.tensor([0, 0, 0, 1, 1])
+        >>> graphs = GraphBatch.from_edge_index(x, torch.tensor([[0, 1, 3], [1, 2, 4]]), batch)
+        >>> graphs.num_graphs, graphs.nodes_per_graph.tolist(), graphs.degree.tolist()
+        (2, [3, 2], [1, 1, 0, 1, 0])
     """
 
     x: Tensor  # [N] integer categories or [N, F] floats
@@ -53,10 +61,12 @@ class GraphBatch:
 
     @property
     def num_graphs(self) -> int:
+        """B"""
         return len(self.ptr) - 1
 
     @property
     def num_nodes(self) -> int:
+        """N"""
         return len(self.rowptr) - 1
 
     @cached_tensor
@@ -89,11 +99,12 @@ class GraphBatch:
 
     @property
     def edges_once(self) -> Tensor:
-        """[2, E/2] of undirected graphs, the smaller end first: what is drawn."""
+        """[2, E/2] each edge of undirected graphs once, the smaller end first."""
         ends = self.edge_index
         return ends[:, ends[0] < ends[1]]
 
     def to(self, device: torch.device | str) -> GraphBatch:
+        """The same graphs on another device."""
         tensors = {key: getattr(self, key).to(device) for key in ("x", "y", "ptr", "rowptr", "col")}
         transposed = self.transposed and (self.transposed[0].to(device), self.transposed[1].to(device))
         weight = None if self.weight is None else self.weight.to(device)
@@ -121,7 +132,7 @@ class GraphBatch:
         return repeated(self.nodes_per_graph, self.nodes_per_graph)
 
     def check_rows(self, h: Tensor) -> None:
-        """The compiled loops do not look whether a row is there."""
+        """Raises a ValueError unless ``h`` has one row per node, which the compiled loops do not check."""
         if h.dim() != 2 or len(h) != self.num_nodes:
             raise ValueError(
                 f"the graphs have {self.num_nodes} nodes, so features are [{self.num_nodes}, d]: not {list(h.shape)}"
@@ -131,9 +142,19 @@ class GraphBatch:
 
     @classmethod
     def from_edge_index(cls, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> GraphBatch:
-        """From PyG's tensors; self-loops and repeated columns of edge_index do not count.
+        """Makes a batch of PyG's tensors; self-loops and repeated columns of ``edge_index`` do not count.
 
-        Where ``batch`` does not ascend, the nodes are sorted by it.
+        Args:
+            x: ``[N]`` integer categories or ``[N, F]`` floats.
+            edge_index: ``[2, E]`` numbers of nodes, in any order; directed edges stay directed.
+            batch: ``[N]`` the graph of each node; None: one graph. Nodes are sorted by it where it does not ascend.
+
+        Returns:
+            The batch; its ``y`` holds zeros.
+
+        Raises:
+            ValueError: ``batch`` or ``edge_index`` has another shape.
+            IndexError: ``edge_index`` names a node that is not there.
         """
         device, num_nodes = x.device, x.size(0)
         if batch is not None and batch.shape != (num_nodes,):

@@ -29,7 +29,7 @@ class CatalogEntry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name under which its files may stand."""
+        """Every name that its files may have."""
         return tuple(dict.fromkeys(n for n in (self.name, self.tu_name, *self.aliases) if n))
 
 
@@ -80,7 +80,7 @@ CATALOG: dict[str, CatalogEntry] = {
 
 
 def find_entry(name: str) -> CatalogEntry | None:
-    """By any of its names, in capitals or not."""
+    """The entry with this name or alias, in capitals or not; None: the catalogue has no such data set."""
     wanted = name.upper()
     return next((e for e in CATALOG.values() if wanted in e.names), None)
 
@@ -104,7 +104,7 @@ def _names_by_count(counts: list[int], named: Mapping[str, int]) -> tuple[str, .
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the tables print of a data set."""
+    """The size of a data set as the paper's tables give it."""
 
     graphs: int
     mean_nodes: float
@@ -113,6 +113,7 @@ class Statistics:
 
     @classmethod
     def of(cls, dataset: GraphDataset) -> Statistics:
+        """Counts a data set."""
         graphs, loops = len(dataset), 0 if dataset.self_loop is None else int(dataset.self_loop.sum())
         edges = (dataset.num_edges + loops) / 2  # as others count: every listed pair is half an edge
         return cls(graphs, dataset.num_nodes / graphs, edges / graphs, dataset.num_classes)

@@ -1,38 +1,74 @@
-"""From edges in any order to a GraphDataset: sorted, symmetric, without self-loops or duplicates, numbered."""
+"""Conversions: arrays, PyG and NetworkX to a GraphDataset and back. Each way in ends in ``assemble``."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from torch import Tensor
 
+from tapnet._loops.csr import is_symmetric
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
 IntArray = NDArray[np.int64]
-Column = NDArray[np.int64] | Sequence[Hashable]  # one value a row, of any hashable kind
+Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
+
+_NODE_AND_EDGE_DATA = {
+    "node_labels": "node",
+    "node_attributes": "node",
+    "self_loop": "node",
+    "edge_labels": "edge",
+    "edge_attributes": "edge",
+}
 
 
 def assemble(
     *,
     name: str,
-    nodes_per_graph: IntArray,  # [G]
-    edge_index: IntArray,  # [2, E] nodes numbered through the whole data set
-    y: Column,  # [G]
-    node_labels: Column | None = None,  # [N]
-    node_attributes: NDArray[np.float32] | None = None,  # [N, F]
-    edge_labels: Column | None = None,  # [E]
-    edge_attributes: NDArray[np.float32] | None = None,  # [E, F]
-    self_loop: NDArray[np.bool_] | Sequence[Hashable] | None = None,  # [N] beside those among the edges
-    values: Mapping[str, Sequence[Hashable] | None] | None = None,  # the values behind numbers, where known
+    nodes_per_graph: IntArray,
+    edge_index: IntArray,
+    y: Column,
+    node_labels: Column | None = None,
+    node_attributes: NDArray[np.float32] | None = None,
+    edge_labels: Column | None = None,
+    edge_attributes: NDArray[np.float32] | None = None,
+    self_loop: NDArray[np.bool_] | Sequence[Hashable] | None = None,
+    values: Mapping[str, Sequence[Hashable] | None] | None = None,
     features: Features | None = None,
     source: str = "",
 ) -> GraphDataset:
-    """The one way in: every reader and every converter ends here."""
+    """Makes a data set of arrays: edges sorted, symmetric, without self-loops or duplicates, values numbered.
+
+    Args:
+        name: The name of the data set.
+        nodes_per_graph: ``[G]``
+        edge_index: ``[2, E]`` in any order, nodes numbered through the whole data set.
+        y: ``[G]`` the class of each graph.
+        node_labels: ``[N]`` the category of each node.
+        node_attributes: ``[N, F]``
+        edge_labels: ``[E]`` the category of each edge.
+        edge_attributes: ``[E, F]``
+        self_loop: ``[N]`` nodes that have a self-loop, in addition to those in ``edge_index``.
+        values: For ``"y"``, ``"node_labels"`` and ``"edge_labels"``, where they hold numbers 0, 1, …: the values that
+            these stand for.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+        source: The files that it was read from.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: There are no graphs, a graph has no nodes, a column has another length, or a number is not finite.
+    """
     if len(nodes_per_graph) == 0:
         raise DataError(f"{name} has no graphs")
     if nodes_per_graph.min() < 1:
@@ -51,11 +87,11 @@ def assemble(
             raise DataError(f"{name}: NaN or infinite among the {what} attributes")
     values = values or {}
     node_ptr = np.concatenate([[0], np.cumsum(nodes_per_graph)])
-    row, col, edge = clean_edges(edge_index, int(node_ptr[-1]))
+    row, col, edge = _clean_edges(edge_index, int(node_ptr[-1]))
     loops = np.zeros(node_ptr[-1], dtype=bool) if self_loop is None else np.array(self_loop, dtype=bool)
     loops[edge_index[0, edge_index[0] == edge_index[1]]] = True
     first_node = np.repeat(node_ptr[:-1], nodes_per_graph)
-    y_numbers, classes = numbered(y, values.get("y"))
+    y_numbers, classes = _numbered(y, values.get("y"))
     node_numbers, node_values = _numbered_rows(node_labels, None, values.get("node_labels"))
     edge_numbers, edge_values = _numbered_rows(edge_labels, edge, values.get("edge_labels"))
     dataset = GraphDataset(
@@ -77,15 +113,15 @@ def assemble(
         self_loop=torch.from_numpy(loops) if loops.any() else None,
         source=source,
     )
-    return dataset.with_features(features or default_features(dataset))
+    return dataset.with_features(features or _default_features(dataset))
 
 
-def default_features(dataset: GraphDataset) -> Features:
+def _default_features(dataset: GraphDataset) -> Features:
     """Node labels where they tell nodes apart, else degrees."""
     return "labels" if len(dataset.node_label_values or ()) > 1 else "degrees"
 
 
-def clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
+def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
     """Sorted and symmetric, without self-loops or duplicates: row, col, and the given edge each one stems from.
 
     Of duplicates the first counts; a reverse edge that was not there takes the data of its forward edge.
@@ -93,7 +129,8 @@ def clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArra
     edge = np.flatnonzero(edge_index[0] != edge_index[1])
     row, col = edge_index[:, edge] if len(edge) < edge_index.shape[1] else edge_index
     row, col, edge = _sorted_unique(row, col, edge, num_nodes)
-    if not _is_symmetric(row, col, num_nodes):
+    rowptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
+    if not is_symmetric(rowptr, np.ascontiguousarray(col)):
         row, col, edge = _sorted_unique(
             np.concatenate([row, col]), np.concatenate([col, row]), np.concatenate([edge, edge]), num_nodes
         )
@@ -111,14 +148,7 @@ def _sorted_unique(row: IntArray, col: IntArray, edge: IntArray, num_nodes: int)
     return row[kept], col[kept], edge[kept]
 
 
-def _is_symmetric(row: IntArray, col: IntArray, num_nodes: int) -> bool:
-    rows = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
-    ones = np.ones(len(col), dtype=np.int8)
-    transposed = csr_array((ones, col, rows), shape=(num_nodes, num_nodes)).tocsc()
-    return np.array_equal(transposed.indptr, rows) and np.array_equal(transposed.indices, col)
-
-
-def numbered(column: Column, known: Sequence[Hashable] | None = None) -> tuple[IntArray, tuple[Hashable, ...]]:
+def _numbered(column: Column, known: Sequence[Hashable] | None = None) -> tuple[IntArray, tuple[Hashable, ...]]:
     """Values → consecutive numbers in the order of the values, and the values in that order.
 
     With ``known`` values the column holds their positions already.
@@ -134,12 +164,12 @@ def numbered(column: Column, known: Sequence[Hashable] | None = None) -> tuple[I
         values, numbers = np.unique(column, return_inverse=True, axis=0 if column.ndim == 2 else None)
         names = values.tolist()
         return numbers.reshape(-1).astype(np.int64), tuple(tuple(v) if isinstance(v, list) else v for v in names)
-    distinct = sorted_values(set(column))
+    distinct = _sorted_values(set(column))
     position = {value: i for i, value in enumerate(distinct)}
     return np.asarray([position[v] for v in column], dtype=np.int64), tuple(distinct)
 
 
-def sorted_values(values: set[Hashable]) -> list[Hashable]:
+def _sorted_values(values: set[Hashable]) -> list[Hashable]:
     """In their own order where they have one, else by type and text."""
     try:
         return sorted(values)  # type: ignore[type-var]
@@ -154,7 +184,7 @@ def _numbered_rows(
         return None, None
     if rows is not None:
         column = column[rows] if isinstance(column, np.ndarray) else [column[i] for i in rows]
-    numbers, names = numbered(column, known)
+    numbers, names = _numbered(column, known)
     return torch.from_numpy(numbers), names
 
 
@@ -165,3 +195,186 @@ def _float_rows(matrix: NDArray[np.float32] | None, rows: IntArray | None) -> Te
     if chosen.ndim == 1:
         chosen = chosen[:, None]
     return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32))
+
+
+# ---- PyG ----
+
+
+def to_pyg(dataset: GraphDataset, graph: int) -> Data:
+    """``GraphDataset[graph]``"""
+    from torch_geometric.data import Data
+
+    nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
+    edges = slice(int(dataset.rowptr[nodes.start]), int(dataset.rowptr[nodes.stop]))
+    size = nodes.stop - nodes.start
+    row = torch.repeat_interleave(torch.arange(size), dataset.degree[nodes])
+    data = Data(
+        x=dataset.x[nodes],
+        edge_index=torch.stack([row, dataset.col[edges].long()]),
+        y=dataset.y[graph : graph + 1],
+        num_nodes=size,
+    )
+    for key, where in _NODE_AND_EDGE_DATA.items():
+        values = getattr(dataset, key)
+        if values is not None:
+            data[key] = values[nodes if where == "node" else edges]
+    return data
+
+
+def from_pyg(
+    graphs: Sequence[Data],
+    *,
+    name: str = "graphs",
+    classes: Sequence[Hashable] | None = None,
+    categories: Sequence[Hashable] | None = None,
+    edge_categories: Sequence[Hashable] | None = None,
+    features: Features | None = None,
+) -> GraphDataset:
+    """``GraphDataset.from_pyg``"""
+    for i, g in enumerate(graphs):
+        if g.edge_index is None or g.num_nodes is None:
+            raise DataError(f"graph {i} has no edge_index, or its number of nodes is not known")
+        if g.y is None or g.y.numel() != 1 or g.y != g.y.long():
+            raise DataError(f"graph {i}: y is its class, one whole number, not {g.y}")
+    sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
+    edges = [np.asarray(g.edge_index) for g in graphs]
+    _check_edges(edges, sizes)
+    edges = [e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True)]
+    given = {key: _stack_all(graphs, key) for key in _NODE_AND_EDGE_DATA}
+    x = None if features == "degrees" else _stack_all(graphs, "x")
+    for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
+        if column is not None and given[f"{side}_labels"] is None and given[f"{side}_attributes"] is None:
+            labels = _as_categories(column)
+            kind = "attributes" if labels is None else "labels"
+            given[f"{side}_{kind}"] = column if labels is None else labels
+            if side == "node" and labels is None and features is None:
+                features = "attributes"
+    return assemble(
+        name=name,
+        nodes_per_graph=sizes,
+        edge_index=np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1),
+        y=np.asarray([int(g.y) for g in graphs], dtype=np.int64),
+        values={"y": classes, "node_labels": categories, "edge_labels": edge_categories},
+        features=features,
+        **given,  # type: ignore[arg-type]
+    )
+
+
+def _check_edges(edges: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> None:
+    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
+        if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
+            raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
+
+
+def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
+    columns = [g.get(key) for g in graphs]
+    lacking = [i for i, column in enumerate(columns) if column is None]
+    if len(lacking) == len(columns):
+        return None
+    if lacking:
+        raise DataError(f"graph {lacking[0]} has no {key}, but others have")
+    try:
+        stacked: NDArray[Any] = np.concatenate([c.detach().cpu().numpy() for c in columns])
+    except ValueError:
+        raise DataError(f"{key} does not have the same width in every graph") from None
+    return stacked
+
+
+def _as_categories(x: NDArray[Any]) -> NDArray[Any] | None:
+    """[N] integers as they are, one-hot rows as the column that is 1; None if x is neither."""
+    labels: NDArray[np.int64] | None = None
+    if x.ndim == 1 and np.issubdtype(x.dtype, np.integer):
+        labels = x.astype(np.int64)
+    if x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all():
+        labels = x.argmax(1).astype(np.int64)
+    if x.ndim == 2 and x.shape[1] == 1 and np.issubdtype(x.dtype, np.integer):
+        labels = x[:, 0].astype(np.int64)
+    return labels
+
+
+# ---- NetworkX ----
+
+
+def to_networkx(dataset: GraphDataset, index: int) -> nx.Graph:
+    """``GraphDataset.to_networkx``"""
+    import networkx as nx
+
+    data = dataset[index]
+    pairs = [(u, v) for u, v in data.edge_index.t().tolist()]
+
+    def column(key: str, names: Sequence[Hashable] | None = None) -> list[Any] | None:
+        cells = data[key].tolist() if key in data else None
+        return cells if cells is None or names is None else [names[i] for i in cells]
+
+    columns = {"label": column("edge_labels", dataset.edge_label_values), "attributes": column("edge_attributes")}
+    on_edges = {key: dict(zip(pairs, cells, strict=True)) for key, cells in columns.items() if cells is not None}
+    one_way = any(cells[u, v] != cells[v, u] for cells in on_edges.values() for u, v in pairs)
+    graph = (nx.DiGraph if one_way else nx.Graph)(name=f"{dataset.name}[{index}]", y=dataset.classes[int(data.y)])
+    graph.add_nodes_from(range(data.num_nodes))
+    graph.add_edges_from(pairs)
+    for key, cells in on_edges.items():
+        nx.set_edge_attributes(graph, cells, key)
+    on_nodes = {
+        "label": column("node_labels", dataset.node_label_values),
+        "attributes": column("node_attributes"),
+        "self_loop": column("self_loop"),
+    }
+    for key, values in on_nodes.items():
+        if values is not None:
+            nx.set_node_attributes(graph, dict(enumerate(values)), key)
+    return graph
+
+
+def from_networkx(
+    graphs: Sequence[nx.Graph],
+    y: Sequence[Hashable] | None = None,
+    *,
+    name: str = "graphs",
+    node_label: str = "label",
+    node_attributes: str = "attributes",
+    edge_label: str = "label",
+    edge_attributes: str = "attributes",
+    features: Features | None = None,
+) -> GraphDataset:
+    """``GraphDataset.from_networkx``"""
+    sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
+    ends: list[tuple[int, int]] = []
+    for g, first in zip(graphs, np.cumsum(sizes) - sizes, strict=True):
+        number = {node: int(first) + i for i, node in enumerate(g)}
+        ends += [(number[u], number[v]) for u, v in g.edges()]
+    nodes = [d for g in graphs for _, d in g.nodes(data=True)]
+    edges = [d for g in graphs for _, _, d in g.edges(data=True)]
+    if y is None:
+        missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
+        if missing is not None:
+            raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
+        y = [g.graph["y"] for g in graphs]
+    if len(y) != len(graphs):
+        raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
+    dataset = assemble(
+        name=name,
+        nodes_per_graph=sizes,
+        edge_index=np.asarray(ends, dtype=np.int64).reshape(-1, 2).T,
+        y=y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y),
+        node_labels=_column(nodes, node_label),
+        node_attributes=_matrix(nodes, node_attributes),
+        self_loop=_column(nodes, "self_loop"),
+        edge_labels=_column(edges, edge_label),
+        edge_attributes=_matrix(edges, edge_attributes),
+        features=features,
+    )
+    return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,))
+
+
+def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
+    return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
+
+
+def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
+    column = _column(rows, key)
+    if column is None:
+        return None
+    try:
+        return np.asarray(column, dtype=np.float32).reshape(len(rows), -1)
+    except (ValueError, TypeError):
+        raise DataError(f"the attribute {key!r} is not the same number of numbers everywhere") from None

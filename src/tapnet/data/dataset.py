@@ -1,4 +1,4 @@
-"""GraphDataset: every graph of a data set in flat arrays, and the doors to PyG and NetworkX."""
+"""GraphDataset: all graphs of a data set in flat arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tapnet._loops.csr import cut_graphs
 from tapnet._loops.jit import array
 from tapnet._loops.ranges import concatenated_ranges, offsets
 from tapnet.data.batch import GraphBatch
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -28,10 +28,10 @@ Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or
 
 
 class Prepared(Protocol):
-    """Something computed for each graph of a data set."""
+    """What a model computes once for each graph of a data set."""
 
     def cut(self, graphs: Tensor) -> Any:
-        """That of these graphs, with a method ``to(device)``: it travels with their batch."""
+        """The part of these graphs, which goes with their batch and has a method ``to(device)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,17 @@ class GraphDataset:
 
     There are no self-loops and no duplicate edges, every edge's reverse is there too, and the edges are sorted
     by (source, target). What the models see is ``x``: integer categories, or floats where attributes were
-    asked for. Whatever else came with the graphs stays beside it.
+    asked for. Labels and attributes that are not in ``x`` are kept, too.
+
+    Data sets are made by ``load_dataset``, ``GraphDataset.from_pyg`` and ``GraphDataset.from_networkx``.
+
+    Example:
+        >>> from tapnet import load_dataset
+        >>> dataset = load_dataset("MUTAG")
+        >>> dataset.num_graphs, dataset.num_classes, type(dataset[0]).__name__
+        (188, 2, 'Data')
+        >>> dataset.batch([0, 1]).num_graphs
+        2
     """
 
     name: str
@@ -77,15 +87,17 @@ class GraphDataset:
 
     @property
     def shape(self) -> tuple[int]:
-        """[G]: scikit-learn's splitters cut what has a shape as an array, ``dataset[indices, ...]``."""
+        """``(G,)``: scikit-learn's splitters index what has a shape as an array, ``dataset[indices, ...]``."""
         return (len(self),)
 
     @property
     def num_graphs(self) -> int:
+        """G"""
         return len(self)
 
     @property
     def num_nodes(self) -> int:
+        """N"""
         return len(self.rowptr) - 1
 
     @property
@@ -95,6 +107,7 @@ class GraphDataset:
 
     @property
     def num_classes(self) -> int:
+        """C"""
         return len(self.classes)
 
     @property
@@ -103,11 +116,13 @@ class GraphDataset:
         return self.x.size(1) if self.categories is None else len(self.categories)
 
     @cached_property
-    def nodes_per_graph(self) -> Tensor:  # [G]
+    def nodes_per_graph(self) -> Tensor:
+        """[G]"""
         return self.node_ptr.diff()
 
     @cached_property
-    def degree(self) -> Tensor:  # [N]
+    def degree(self) -> Tensor:
+        """[N] the number of neighbours of each node."""
         return self.rowptr.diff()
 
     @property
@@ -135,7 +150,17 @@ class GraphDataset:
     # ---- graphs out of it ----
 
     def batch(self, indices: Indices) -> GraphBatch:
-        """The disjoint union of the graphs with these numbers, in this order, cut out of the flat arrays."""
+        """Cuts graphs out of the flat arrays.
+
+        Args:
+            indices: The numbers of graphs, or one boolean per graph.
+
+        Returns:
+            The disjoint union of these graphs, in this order.
+
+        Raises:
+            IndexError: There is no such graph.
+        """
         graphs = self._graph_numbers(indices)
         arrays = (array(t) for t in (graphs, self.node_ptr, self.rowptr, self.col))
         ptr, nodes, rowptr, col = map(torch.from_numpy, cut_graphs(*arrays))
@@ -149,7 +174,17 @@ class GraphDataset:
         )
 
     def subset(self, indices: Indices) -> GraphDataset:
-        """The data set of these graphs alone; classes and categories keep their numbers."""
+        """Makes the data set of some graphs; classes and categories keep their numbers.
+
+        Args:
+            indices: The numbers of graphs, or one boolean per graph.
+
+        Returns:
+            The data set of these graphs, in this order.
+
+        Raises:
+            IndexError: There is no such graph.
+        """
         graphs = self._graph_numbers(indices)
         sizes = self.nodes_per_graph[graphs]
         nodes = concatenated_ranges(self.node_ptr[graphs], sizes)
@@ -185,7 +220,18 @@ class GraphDataset:
         return torch.where(graphs < 0, graphs + len(self), graphs)
 
     def with_features(self, features: Features) -> GraphDataset:
-        """The same graphs with other inputs: node labels, distinct degrees, or float attributes."""
+        """Makes the data set of the same graphs with another ``x``.
+
+        Args:
+            features: ``"labels"`` (node labels as categories), ``"degrees"`` (distinct degrees as categories) or
+                ``"attributes"`` (floats).
+
+        Returns:
+            The data set.
+
+        Raises:
+            SettingError: The data set has no such labels or attributes.
+        """
         if features == "labels":
             if self.node_labels is None:
                 raise SettingError(f"{self.name} has no node labels; features='degrees' works on every data set")
@@ -207,32 +253,24 @@ class GraphDataset:
     @overload
     def __getitem__(self, index: slice | Indices) -> GraphDataset: ...
     def __getitem__(self, index: int | slice | Indices) -> Data | GraphDataset:
-        """A number gives that graph as a PyG ``Data``, with ``node_labels`` … ``edge_attributes`` where the set
-        has them; a slice or several numbers give the data set of those graphs."""
-        from torch_geometric.data import Data
+        """Takes one graph or several out of the data set.
 
+        Args:
+            index: The number of a graph, a slice, or several numbers (or one boolean per graph).
+
+        Returns:
+            For one number that graph as a PyG ``Data``, with ``node_labels`` … ``edge_attributes`` where the data set
+            has them; else the data set of those graphs.
+        """
         if isinstance(index, tuple) and index[1:] == (...,):
             index = index[0]
         if isinstance(index, slice):
             return self.subset(range(*index.indices(len(self))))
         if np.ndim(index) > 0:
             return self.subset(index)  # type: ignore[arg-type]
-        graph = int(self._graph_numbers(np.asarray([index])))
-        nodes = slice(int(self.node_ptr[graph]), int(self.node_ptr[graph + 1]))
-        edges = slice(int(self.rowptr[nodes.start]), int(self.rowptr[nodes.stop]))
-        size = nodes.stop - nodes.start
-        row = torch.repeat_interleave(torch.arange(size), self.degree[nodes])
-        data = Data(
-            x=self.x[nodes],
-            edge_index=torch.stack([row, self.col[edges].long()]),
-            y=self.y[graph : graph + 1],
-            num_nodes=size,
-        )
-        for key, where in _NODE_AND_EDGE_DATA.items():
-            values = getattr(self, key)
-            if values is not None:
-                data[key] = values[nodes if where == "node" else edges]
-        return data
+        from tapnet.data.convert import to_pyg
+
+        return to_pyg(self, int(self._graph_numbers(np.asarray([index]))))
 
     def __iter__(self) -> Iterator[Data]:
         return (self[i] for i in range(len(self)))
@@ -248,76 +286,60 @@ class GraphDataset:
         edge_categories: Sequence[Hashable] | None = None,
         features: Features | None = None,
     ) -> GraphDataset:
-        """From PyG's ``Data`` objects: ``x`` as integer categories ``[n]``, one-hot rows, or floats ``[n, F]``.
+        """Makes a data set of PyG's ``Data`` objects. A directed ``edge_index`` is made symmetric.
 
-        ``classes``, ``categories`` and ``edge_categories`` name the values behind the numbers in ``y``, ``x``
-        and ``edge_attr``; without them the numbers that occur stand for themselves, and are counted from 0. So parts of
-        one data set that are read by several calls need ``classes=range(C)`` and ``categories=range(K)``. With
-        ``features="degrees"`` ``x`` is not looked at. A directed ``edge_index`` is made symmetric.
+        Args:
+            graphs: Graphs whose ``x`` holds integer categories ``[n]``, one-hot rows, or floats ``[n, F]``, and whose
+                ``y`` is a class.
+            name: The name of the data set.
+            classes: The values behind the numbers in ``y``. Without it (and likewise for the next two) the numbers
+                that occur stand for themselves and are counted from 0, so parts of one data set that are made by
+                several calls need ``classes=range(C)`` and ``categories=range(K)``.
+            categories: The values behind the numbers in ``x``.
+            edge_categories: The values behind the numbers in ``edge_attr``.
+            features: What ``x`` of the data set holds; with ``"degrees"`` the graphs' ``x`` is not looked at.
+
+        Returns:
+            The data set.
+
+        Raises:
+            DataError: A graph has no class, no edges, or other columns than the rest; the message names the graph.
+
+        Example:
+            >>> import torch
+            >>> from torch_geometric.data import Data
+            >>> from tapnet import GraphDataset
+            >>> edge = torch.tensor([[0, 1], [1, 0]])
+            >>> graphs = [Data(x=torch.tensor([0, 1]), edge_index=edge, y=torch.tensor([c])) for c in (0, 1)]
+            >>> GraphDataset.from_pyg(graphs)
+            GraphDataset('graphs', graphs=2, nodes=4, edges=2, classes=2, labels=2)
         """
-        from tapnet.data.convert import assemble
+        from tapnet.data.convert import from_pyg
 
-        for i, g in enumerate(graphs):
-            if g.edge_index is None or g.num_nodes is None:
-                raise DataError(f"graph {i} has no edge_index, or its number of nodes is not known")
-            if g.y is None or g.y.numel() != 1 or g.y != g.y.long():
-                raise DataError(f"graph {i}: y is its class, one whole number, not {g.y}")
-        sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
-        edges = [np.asarray(g.edge_index) for g in graphs]
-        _check_edges(edges, sizes)
-        edges = [e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True)]
-        given = {key: _stack_all(graphs, key) for key in _NODE_AND_EDGE_DATA}
-        x = None if features == "degrees" else _stack_all(graphs, "x")
-        for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
-            if column is not None and given[f"{side}_labels"] is None and given[f"{side}_attributes"] is None:
-                labels = _as_categories(column)
-                kind = "attributes" if labels is None else "labels"
-                given[f"{side}_{kind}"] = column if labels is None else labels
-                if side == "node" and labels is None and features is None:
-                    features = "attributes"
-        return assemble(
+        return from_pyg(
+            graphs,
             name=name,
-            nodes_per_graph=sizes,
-            edge_index=np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1),
-            y=np.asarray([int(g.y) for g in graphs], dtype=np.int64),
-            values={"y": classes, "node_labels": categories, "edge_labels": edge_categories},
+            classes=classes,
+            categories=categories,
+            edge_categories=edge_categories,
             features=features,
-            **given,  # type: ignore[arg-type]
         )
 
     # ---- NetworkX ----
 
     def to_networkx(self, index: int) -> nx.Graph:
-        """Graph ``index`` with original values: node and edge ``label`` and ``attributes``, ``graph["y"]``.
+        """Gives one graph with its original values.
 
-        A ``DiGraph`` where an edge and its reverse carry different data, else a ``Graph``.
+        Args:
+            index: The number of the graph.
+
+        Returns:
+            A graph with the node and edge attributes ``label`` and ``attributes``, and its class in ``graph["y"]``: a
+            ``DiGraph`` where an edge and its reverse carry different data, else a ``Graph``.
         """
-        import networkx as nx
+        from tapnet.data.convert import to_networkx
 
-        data = self[index]
-        pairs = [(u, v) for u, v in data.edge_index.t().tolist()]
-
-        def column(key: str, names: Sequence[Hashable] | None = None) -> list[Any] | None:
-            cells = data[key].tolist() if key in data else None
-            return cells if cells is None or names is None else [names[i] for i in cells]
-
-        columns = {"label": column("edge_labels", self.edge_label_values), "attributes": column("edge_attributes")}
-        on_edges = {key: dict(zip(pairs, cells, strict=True)) for key, cells in columns.items() if cells is not None}
-        one_way = any(cells[u, v] != cells[v, u] for cells in on_edges.values() for u, v in pairs)
-        graph = (nx.DiGraph if one_way else nx.Graph)(name=f"{self.name}[{index}]", y=self.classes[int(data.y)])
-        graph.add_nodes_from(range(data.num_nodes))
-        graph.add_edges_from(pairs)
-        for key, cells in on_edges.items():
-            nx.set_edge_attributes(graph, cells, key)
-        on_nodes = {
-            "label": column("node_labels", self.node_label_values),
-            "attributes": column("node_attributes"),
-            "self_loop": column("self_loop"),
-        }
-        for key, values in on_nodes.items():
-            if values is not None:
-                nx.set_node_attributes(graph, dict(enumerate(values)), key)
-        return graph
+        return to_networkx(self, index)
 
     @classmethod
     def from_networkx(
@@ -332,92 +354,42 @@ class GraphDataset:
         edge_attributes: str = "attributes",
         features: Features | None = None,
     ) -> GraphDataset:
-        """From NetworkX graphs, their classes in ``y`` or each in ``graph.graph["y"]``; values of any kind.
+        """Makes a data set of NetworkX graphs.
 
-        An attribute counts if every node (or edge) of every graph has it. Nodes are numbered in the order of
-        the graph; direction, parallel edges and self-loops are dropped.
+        An attribute counts if every node (or edge) of every graph has it; its values may be of any hashable kind.
+        Nodes are numbered in the order of the graph; direction, parallel edges and self-loops are dropped.
+
+        Args:
+            graphs: The graphs.
+            y: The class of each graph; by default ``graph.graph["y"]``.
+            name: The name of the data set.
+            node_label: The node attribute that holds a category.
+            node_attributes: The node attribute that holds numbers.
+            edge_label: The edge attribute that holds a category.
+            edge_attributes: The edge attribute that holds numbers.
+            features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+
+        Returns:
+            The data set.
+
+        Raises:
+            DataError: A class is missing, or an attribute does not hold the same number of numbers everywhere.
+
+        Example:
+            >>> import networkx as nx
+            >>> from tapnet import GraphDataset
+            >>> GraphDataset.from_networkx([nx.path_graph(3), nx.cycle_graph(3)], ["path", "ring"])
+            GraphDataset('graphs', graphs=2, nodes=6, edges=5, classes=2, degrees=2)
         """
-        from tapnet.data.convert import assemble
+        from tapnet.data.convert import from_networkx
 
-        sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
-        ends: list[tuple[int, int]] = []
-        for g, first in zip(graphs, np.cumsum(sizes) - sizes, strict=True):
-            number = {node: int(first) + i for i, node in enumerate(g)}
-            ends += [(number[u], number[v]) for u, v in g.edges()]
-        nodes = [d for g in graphs for _, d in g.nodes(data=True)]
-        edges = [d for g in graphs for _, _, d in g.edges(data=True)]
-        if y is None:
-            missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
-            if missing is not None:
-                raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
-            y = [g.graph["y"] for g in graphs]
-        if len(y) != len(graphs):
-            raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
-        dataset = assemble(
+        return from_networkx(
+            graphs,
+            y,
             name=name,
-            nodes_per_graph=sizes,
-            edge_index=np.asarray(ends, dtype=np.int64).reshape(-1, 2).T,
-            y=y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y),
-            node_labels=_column(nodes, node_label),
-            node_attributes=_matrix(nodes, node_attributes),
-            self_loop=_column(nodes, "self_loop"),
-            edge_labels=_column(edges, edge_label),
-            edge_attributes=_matrix(edges, edge_attributes),
+            node_label=node_label,
+            node_attributes=node_attributes,
+            edge_label=edge_label,
+            edge_attributes=edge_attributes,
             features=features,
         )
-        return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,))
-
-
-_NODE_AND_EDGE_DATA = {
-    "node_labels": "node",
-    "node_attributes": "node",
-    "self_loop": "node",
-    "edge_labels": "edge",
-    "edge_attributes": "edge",
-}
-
-
-def _check_edges(edges: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> None:
-    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
-        if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
-            raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
-
-
-def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
-    columns = [g.get(key) for g in graphs]
-    lacking = [i for i, column in enumerate(columns) if column is None]
-    if len(lacking) == len(columns):
-        return None
-    if lacking:
-        raise DataError(f"graph {lacking[0]} has no {key}, but others have")
-    try:
-        stacked: NDArray[Any] = np.concatenate([c.detach().cpu().numpy() for c in columns])
-    except ValueError:
-        raise DataError(f"{key} does not have the same width in every graph") from None
-    return stacked
-
-
-def _as_categories(x: NDArray[Any]) -> NDArray[Any] | None:
-    """[N] integers as they are, one-hot rows as the column that is 1; None if x is neither."""
-    labels: NDArray[np.int64] | None = None
-    if x.ndim == 1 and np.issubdtype(x.dtype, np.integer):
-        labels = x.astype(np.int64)
-    if x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all():
-        labels = x.argmax(1).astype(np.int64)
-    if x.ndim == 2 and x.shape[1] == 1 and np.issubdtype(x.dtype, np.integer):
-        labels = x[:, 0].astype(np.int64)
-    return labels
-
-
-def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
-    return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
-
-
-def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
-    column = _column(rows, key)
-    if column is None:
-        return None
-    try:
-        return np.asarray(column, dtype=np.float32).reshape(len(rows), -1)
-    except (ValueError, TypeError):
-        raise DataError(f"the attribute {key!r} is not the same number of numbers everywhere") from None

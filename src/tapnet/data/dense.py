@@ -1,4 +1,4 @@
-"""DenseBatch: graphs of equally many nodes with weighted edges between all of them, as soft clusterings make them."""
+"""DenseBatch: graphs of equally many nodes as dense adjacency matrices, which soft clusterings make."""
 
 from __future__ import annotations
 

@@ -208,18 +208,15 @@ def _run(
     kept: bool,
 ) -> CrossValidation:
     stored = {trial for trial in trials if store.load(trial) is not None}
-    about = {
-        "trials": [t.key for t in trials],
-        "data": {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum},
-        "folder": str(store.folder),
-    }
+    origin = {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum}
+    about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
     with nullcontext(progress) if progress else progress_bars(trials, len(stored)) as on_event:
         complete = run_trials(trials, reference, store, on_event=on_event, **options)
     results = [result for trial in trials if (result := store.load(trial)) is not None]
     if not complete:
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
-    found = CrossValidation(results, store.folder if kept else None, data=about["data"])
+    found = CrossValidation(results, store.folder if kept else None, data=origin)
     store.save_run({**found.to_dict(), "state": "complete"})
     if kept and is_of_another_run(store.folder / FINAL_MODEL, found):
         warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=3)

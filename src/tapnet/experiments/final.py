@@ -18,7 +18,14 @@ from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 from tapnet.files import remove_partial_files
 from tapnet.inference.model import SavedModel
-from tapnet.inference.model_file import FINAL_MODEL, CrossValidationRecord, FinalRecord, ModelCard, TrainingRecord, read_model
+from tapnet.inference.model_file import (
+    FINAL_MODEL,
+    CrossValidationRecord,
+    FinalRecord,
+    ModelCard,
+    TrainingRecord,
+    read_model,
+)
 from tapnet.models.base import GraphClassifier
 from tapnet.training.protocol import PROTOCOLS
 

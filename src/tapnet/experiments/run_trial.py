@@ -1,4 +1,4 @@
-"""Running one trial: the trainer, its protocol, curves and checkpoints; resumed runs equal uninterrupted ones to the bit."""
+"""Running one trial: trainer, protocol, curves, checkpoints. A resumed trial equals an uninterrupted one to the bit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.splits import Split
 from tapnet.experiments.trial import Trial, TrialResult, rounded, versions
 from tapnet.inference.model_file import ModelCard, TrainingRecord
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
-from tapnet.training.protocol import Reading, Split, reported_reading, split
+from tapnet.training.protocol import Reading, reported_reading, split
 from tapnet.training.trainer import EVALUATION_STEPS, Trainer
 
 CHECKPOINT_EVERY = 20  # epochs
@@ -105,18 +106,14 @@ def describe_model(trial: Trial, dataset: GraphDataset, **more: Any) -> ModelCar
     return ModelCard.of(TrainingRecord(**trial.to_dict()), dataset, **more)
 
 
-def make_trainer(
-    trial: Trial, dataset: GraphDataset, graphs: Tensor, group: ProcessGroup = SINGLE_PROCESS
-) -> Trainer:
+def make_trainer(trial: Trial, dataset: GraphDataset, graphs: Tensor, group: ProcessGroup = SINGLE_PROCESS) -> Trainer:
     """The trainer of a trial on some graphs of its data set, with initial weights drawn from the trial's seed."""
     spec = find_model(trial.model)
     assert spec.build is not None
     prepared = spec.prepare(dataset, trial.settings)
     torch.manual_seed(trial.derived_seed)  # initial weights and dropout
     model = spec.build(DataShape.of(dataset), trial.settings)
-    return Trainer(
-        model, prepared, graphs, trial.training, seed=trial.derived_seed, device=trial.device, group=group
-    )
+    return Trainer(model, prepared, graphs, trial.training, seed=trial.derived_seed, device=trial.device, group=group)
 
 
 class TrialRun:

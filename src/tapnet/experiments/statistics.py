@@ -1,4 +1,4 @@
-"""Whether two systems differ beyond chance, folds being no independent samples."""
+"""Whether two systems differ beyond chance, given that the folds of a cross-validation are not independent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEVEL = 0.05
 
 
 class Comparison(NamedTuple):
-    """Ours against theirs over the folds that both have."""
+    """The difference of two systems over the folds that both have."""
 
     difference: float  # in points, ours − theirs
     half_width: float  # of its 95 % interval: smaller differences cannot be told from none
@@ -19,14 +19,26 @@ class Comparison(NamedTuple):
 
     @property
     def differs(self) -> bool:
+        """Whether the difference is significant at 5 %."""
         return self.p_value < LEVEL
 
 
-def compare(ours: Mapping[int, float], theirs: Mapping[int, float], test_to_train: float) -> Comparison | None:
+def corrected_t_test(ours: Mapping[int, float], theirs: Mapping[int, float], test_to_train: float) -> Comparison | None:
     """The paired t-test corrected for overlapping training sets (Nadeau and Bengio, 2003).
 
-    t = mean(d) / √((1/J + n_test/n_train) · var(d)), with J − 1 degrees of freedom, over the J folds that both have;
-    None where there are fewer than three, or fold for fold no difference at all.
+    t = mean(d) / √((1/J + n_test/n_train) · var(d)), with J − 1 degrees of freedom, over the J folds that both have.
+
+    Args:
+        ours: The accuracy of the one system by fold.
+        theirs: The accuracy of the other by fold.
+        test_to_train: n_test/n_train, the size of the test fold over that of the training folds.
+
+    Returns:
+        The comparison; None where fewer than three folds are shared, or no fold differs.
+
+    Example:
+        >>> corrected_t_test({0: 90.0, 1: 88.0, 2: 91.0}, {0: 71.0, 1: 70.0, 2: 69.0}, 1 / 9).differs
+        True
     """
     from scipy.stats import t as student
 

@@ -1,4 +1,4 @@
-"""Results on disk: a JSON file for each trial, named by its key; checkpoints and models beside. All writes are atomic."""
+"""Results on disk: a JSON file for each trial, named by its key; checkpoints and models beside. Writes are atomic."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from torch import Tensor
 
 from tapnet.errors import SettingError, TapnetError
 from tapnet.experiments.trial import Trial, TrialResult, digest
-from tapnet.files import remove_partial_files, write_atomically
+from tapnet.files import is_special_file, remove_partial_files, write_atomically
 from tapnet.inference.model_file import ModelCard, write_model
-from tapnet.io.layout import is_special
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class Store:
 
     def _read(self, file: Path, key: str) -> TrialResult | None:
         try:
-            if is_special(file):
+            if is_special_file(file):
                 raise ValueError("not a file")
             values = json.loads(file.read_bytes())
             if values.pop("digest") != digest(values) or values["key"] != key:

@@ -20,7 +20,7 @@ from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
 from tapnet.models.settings import Settings
 from tapnet.ops.connectivity import Connectivity
-from tapnet.training.distributed import Device
+from tapnet.training.device import Device as Device
 from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading
 from tapnet.training.settings import TrainingSettings
 

@@ -1,1 +1,1 @@
-"""The local page of `tapnet explore`: a model's graphs, what it keeps of them and why."""
+"""The local page of `tapnet explore`: a model's graphs, its predictions, and the nodes that pooling kept."""

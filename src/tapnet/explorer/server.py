@@ -1,48 +1,44 @@
-"""The page's server: few paths, strict headers, and no client that can keep the others waiting."""
+"""The HTTP server of the page: a few paths, strict headers, and limits on size and time for every client."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import json
+import mimetypes
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from importlib.resources import files
 from typing import Annotated, Any
 
 import torch
 import uvicorn
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tapnet.errors import SettingError, TapnetError
 from tapnet.explorer.views import Choice, Explorer, GraphNotFoundError
-from tapnet.io.layout import printable
+from tapnet.files import printable
 
 LARGEST_UPLOAD = 4 << 20  # bytes
 WORKERS, WAITING = 2, 32  # threads that compute, and requests that may wait for them
-WORK_SECONDS = 30.0  # a request's work, with the time that it waits for its turn
-RECEIVE_SECONDS = 20.0  # an upload's way here
-HEADER_SECONDS, IDLE_SECONDS = 10.0, 5  # the head of a request, and a connection between two of them
-EXCHANGE_SECONDS = 60.0  # from a request's head to the last byte of its answer
-LONGEST_MESSAGE = 500  # letters
+WORK_SECONDS = 30.0  # for computing an answer, including the time in the queue
+RECEIVE_SECONDS = 20.0  # for receiving an upload
+HEADER_SECONDS, IDLE_SECONDS = 10.0, 5  # for receiving a request's headers, and between two requests
+EXCHANGE_SECONDS = 60.0  # from a request's headers to the last byte of the response
+LONGEST_MESSAGE = 500  # characters
 MOST_CONNECTIONS = 500  # below the number of files that a process may have open
 
-PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/style.css": ("style.css", "text/css; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
-    "/picture.js": ("picture.js", "text/javascript; charset=utf-8"),
-    "/favicon.svg": ("favicon.svg", "image/svg+xml"),
-}
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "object-src 'none'",
@@ -53,17 +49,41 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+# With "nosniff" a browser runs no script of another type, and the registry of Windows may name any.
+mimetypes.add_type("text/javascript", ".js")
+mimetypes.add_type("text/css", ".css")
 
 
-# ---- what is asked and answered ----
+# ---- the application ----
+
+
+async def _choice(
+    connectivity: float | None = None, ratios: Annotated[str | None, Query(max_length=1000)] = None
+) -> Choice:
+    """The sliders' values in a query: a ratio with a decimal point is a share, without one a number of nodes."""
+    try:
+        values = tuple(float(word) if "." in word else int(word) for word in ratios.split(",")) if ratios else None
+    except ValueError:
+        raise HTTPException(400, f"ratios must be comma-separated numbers, not {ratios!r}") from None
+    return Choice(connectivity, values)
+
+
+Sliders = Annotated[Choice, Depends(_choice)]
+FileName = Annotated[str, Query(min_length=1, max_length=200)]
 
 
 def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
-    """The page and what it asks for. ``hosts``: the names it may be called by; None: any."""
+    """Make the web application: the page and the JSON interface that it calls.
+
+    Args:
+        explorer: The model and the data set to show.
+        hosts: The host names and addresses that requests may be sent to; None allows all.
+
+    Returns:
+        The application, for uvicorn or another ASGI server.
+    """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    work = WorkerPool()
-    for path, (name, kind) in PAGE.items():
-        app.get(path)(_file(files("tapnet.explorer").joinpath("page", name).read_bytes(), kind))
+    workers = WorkerPool()
 
     @app.get("/api/model")
     async def model() -> Response:
@@ -71,55 +91,40 @@ def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
 
     @app.get("/api/graphs")
     async def graphs() -> Response:
-        return await work.answer(explorer.graphs)
+        return await workers.answer(explorer.graphs)
 
     @app.get("/api/predictions")
     async def predictions(first: int) -> Response:
-        return await work.answer(explorer.predictions, first)
+        return await workers.answer(explorer.predictions, first)
 
     @app.get("/api/graphs/{number}")
-    async def graph(number: int, connectivity: Number = None, ratios: Ratios = None, places: bool = True) -> Response:
-        return await work.answer(explorer.graph, number, _choice(connectivity, ratios), places)
+    async def graph(number: int, sliders: Sliders, places: bool = True) -> Response:
+        return await workers.answer(explorer.graph, number, sliders, places)
 
     @app.post("/api/graph")
-    async def uploaded(
-        request: Request, name: FileName, connectivity: Number = None, ratios: Ratios = None, places: bool = True
-    ) -> Response:
-        choice, content = _choice(connectivity, ratios), await _body(request)
-        return await work.answer(explorer.uploaded, name, content, choice, places)
+    async def uploaded(request: Request, name: FileName, sliders: Sliders, places: bool = True) -> Response:
+        return await workers.answer(explorer.uploaded, name, await _body(request), sliders, places)
 
-    @app.exception_handler(AnyHTTPException)
-    async def refused(_: Request, error: AnyHTTPException) -> Response:
+    @app.exception_handler(StarletteHTTPException)
+    async def refused(_: Request, error: StarletteHTTPException) -> Response:
         return _json({"error": str(error.detail)[:LONGEST_MESSAGE]}, error.status_code)
 
     @app.exception_handler(RequestValidationError)
-    async def misunderstood(_: Request, error: RequestValidationError) -> Response:
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         return _json({"error": f"{first['loc'][-1]}: {first['msg']}"}, 400)
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
-        return _json({"error": "something went wrong here; the terminal says more"}, 500)
+        return _json({"error": "internal error; the terminal shows more"}, 500)
 
+    # Last, as it matches every path. Some installers link files instead of copying them.
+    app.mount("/", StaticFiles(packages=[("tapnet.explorer", "page")], html=True, follow_symlink=True))
     return SecurityMiddleware(app, hosts)
 
 
-Number = Annotated[float | None, Query()]
-Ratios = Annotated[str | None, Query(max_length=1000)]
-FileName = Annotated[str, Query(min_length=1, max_length=200)]
-
-
-def _choice(connectivity: float | None, ratios: str | None) -> Choice:
-    """The sliders, out of an address: ratios with a point are shares, whole numbers are numbers of nodes."""
-    try:
-        values = [float(word) if "." in word else int(word) for word in ratios.split(",")] if ratios else None
-    except ValueError:
-        raise HTTPException(400, f"ratios are numbers with commas between, not {ratios!r}") from None
-    return Choice(connectivity, None if values is None else tuple(values))
-
-
 async def _body(request: Request) -> bytes:
-    """An upload. One that is too large is read on for a while: who is still sending does not hear an answer."""
+    """The uploaded file. Too large a file is read on for a while: a client that still sends misses the response."""
 
     async def read() -> bytes | None:
         found, size = bytearray(), 0
@@ -136,34 +141,45 @@ async def _body(request: Request) -> bytes:
     except asyncio.TimeoutError:
         raise HTTPException(408, f"the file did not arrive within {RECEIVE_SECONDS:.0f} seconds") from None
     except ClientDisconnect:
-        raise HTTPException(400, "the file did not arrive whole") from None
+        raise HTTPException(400, "the upload ended before the whole file had arrived") from None
     if content is None:
         raise HTTPException(413, f"the file is larger than {LARGEST_UPLOAD >> 20} MB")
     return content
 
 
+def _json(values: Any, status: int = 200) -> Response:
+    """In ASCII: names in a user's file may hold surrogates, which UTF-8 does not encode."""
+    content = json.dumps(values, allow_nan=False, separators=(",", ":"))
+    return Response(content, status, media_type="application/json")
+
+
 class WorkerPool:
-    """Whatever computes, away from the loop that talks to the clients: in few threads, with a bounded queue."""
+    """A few threads with a bounded queue, which keep computations off the event loop."""
 
     def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(WORKERS, "explore")
-        self.waiting = 0
+        self._threads = ThreadPoolExecutor(WORKERS, "explore")
+        self._waiting = 0
 
     async def answer(self, function: Callable[..., dict[str, Any]], *values: Any) -> Response:
-        if self.waiting >= WAITING:
-            raise HTTPException(503, "too many are asking at the moment; please try again")
-        self.waiting += 1
-        job = asyncio.get_running_loop().run_in_executor(self.pool, lambda: _packed(function(*values)))
+        """Call ``function(*values)`` in a thread and respond with its result as JSON.
+
+        Raises:
+            HTTPException: The queue is full, the time is up, or the function raised a :class:`TapnetError`.
+        """
+        if self._waiting >= WAITING:
+            raise HTTPException(503, "the server is busy; please try again")
+        self._waiting += 1
+        job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: _json(function(*values)))
         job.add_done_callback(self._done)
         try:
-            return Response(await asyncio.wait_for(job, WORK_SECONDS), media_type="application/json")
+            return await asyncio.wait_for(job, WORK_SECONDS)
         except asyncio.TimeoutError:
-            raise HTTPException(503, f"that took longer than {WORK_SECONDS:.0f} seconds, so it was given up") from None
+            raise HTTPException(503, f"no result within {WORK_SECONDS:.0f} seconds") from None
         except TapnetError as error:
             raise HTTPException(_status(error), str(error)) from None
 
     def _done(self, _: Any) -> None:
-        self.waiting -= 1
+        self._waiting -= 1
 
 
 def _status(error: TapnetError) -> int:
@@ -172,53 +188,46 @@ def _status(error: TapnetError) -> int:
     return 400 if isinstance(error, SettingError) else 422
 
 
-def _packed(values: Any) -> bytes:
-    return json.dumps(values, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _json(values: Any, status: int = 200) -> Response:
-    return Response(_packed(values), status, media_type="application/json")
-
-
-def _file(content: bytes, kind: str) -> Callable[[], Any]:
-    async def answer() -> Response:
-        return Response(content, media_type=kind)
-
-    return answer
-
-
 class SecurityMiddleware:
-    """What every request passes: is it meant for this server, and does every answer keep the browser strict."""
+    """Refuses requests that other sites make a browser send, and adds strict headers to every response.
+
+    The host check is not Starlette's ``TrustedHostMiddleware``: that refuses in plain text, and its versions before
+    August 2026 refuse every IPv6 host.
+
+    Args:
+        app: The application behind it.
+        hosts: The host names and addresses that requests may be sent to; None allows all.
+    """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] | None) -> None:
-        self.app, self.hosts = app, None if hosts is None else {host.lower() for host in hosts}
+        self._app = app
+        self._hosts = None if hosts is None else {f"[{host}]" if ":" in host else host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request or pass it on; an error of the application is printed in the terminal."""
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            await self._app(scope, receive, send)
             return
 
-        async def strictly(message: Message) -> None:
+        async def send_strict(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in HEADERS.items())]
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope["path"], headers)
+        refusal = self._refusal(scope["path"], Headers(scope=scope))
         try:
-            await (self.app if refusal is None else refusal)(scope, receive, strictly)
-        except Exception as error:  # the visitor has his answer (`failed`); this line is for the terminal
+            await (refusal or self._app)(scope, receive, send_strict)
+        except Exception as error:  # the client has its response (`failed`); this line is for the terminal
             what = f"{scope['method']} {scope['path']!r}: {type(error).__name__}: {printable(error)}"
             print(f"tapnet: {what}", file=sys.stderr)
 
-    def _refusal(self, path: str, headers: dict[bytes, str]) -> Response | None:
-        """A page of another site may have a browser send requests here, under its own name or under ours."""
-        host = headers.get(b"host", "").rpartition("@")[2].lower()
-        name = host.partition("]")[0][1:] if host.startswith("[") else host.partition(":")[0]
-        if self.hosts is not None and name not in self.hosts:
-            return _json({"error": "this server is called by another name"}, 421)
-        if path.startswith("/api") and headers.get(b"sec-fetch-site") in ("cross-site", "same-site"):
-            return _json({"error": "requests from other sites are not answered"}, 403)
+    def _refusal(self, path: str, headers: Headers) -> Response | None:
+        """Another site's page can reach this server under its own name (DNS rebinding) or under ours."""
+        host = re.sub(r":\d*$", "", headers.get("host", "").lower())  # without the port
+        if self._hosts is not None and host not in self._hosts:
+            return _json({"error": "the request names a host that is not this server"}, 421)
+        if path.startswith("/api") and headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            return _json({"error": "requests from other sites are refused"}, 403)
         return None
 
 
@@ -226,56 +235,79 @@ class SecurityMiddleware:
 
 
 class TimeoutProtocol(H11Protocol):
-    """Ends a connection that is too slow at whatever it is: at asking, at sending a file or at reading the answer."""
+    """Closes a connection that takes too long to send its request or its file, or to read the response."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Allow ``HEADER_SECONDS`` for the first request."""
         super().connection_made(transport)
-        self._allow(HEADER_SECONDS)
+        self._set_deadline(HEADER_SECONDS)
 
     def handle_events(self) -> None:
+        """Allow ``EXCHANGE_SECONDS`` once a request's headers are here."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
-            self._allow(EXCHANGE_SECONDS)
+            self._set_deadline(EXCHANGE_SECONDS)
 
     def on_response_complete(self) -> None:
-        self._allow(HEADER_SECONDS)
+        """Allow ``HEADER_SECONDS`` for the next request."""
+        self._set_deadline(HEADER_SECONDS)
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Drop the deadline."""
         super().connection_lost(exc)
         if self._deadline is not None:
             self._deadline.cancel()
 
-    def _allow(self, seconds: float) -> None:
+    def _set_deadline(self, seconds: float) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that already takes connections; they are answered as soon as the server runs."""
+    """Open a socket that queues connections until the server runs.
+
+    Args:
+        host: A host name or address of this machine.
+        port: A port; 0 takes any free one.
+
+    Returns:
+        The listening socket.
+
+    Raises:
+        SettingError: The address is not one of this machine, or the port is taken or not allowed.
+    """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise SettingError(f"cannot listen at {host}, port {port}: {why}; --port 0 takes any free one") from None
+        raise SettingError(f"cannot listen at {host}, port {port}: {why}; port 0 takes any free one") from None
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where a browser finds it."""
+    """The URL at which a browser on this machine reaches the socket."""
     host, port = listener.getsockname()[:2]
     address = ipaddress.ip_address(host)
-    if address.is_unspecified:  # every address of this machine, so this one too
+    if address.is_unspecified:  # it listens at every address of this machine
         return f"http://{'127.0.0.1' if address.version == 4 else '[::1]'}:{port}"
     return f"http://{host if address.version == 4 else f'[{host}]'}:{port}"
 
 
 def make_server(explorer: Explorer, listener: socket.socket) -> uvicorn.Server:
-    """Strict about the name it is called by where only this machine can reach it."""
+    """Make the server of the page, which checks the host of requests if only this machine can reach it.
+
+    Args:
+        explorer: The model and the data set to show.
+        listener: The socket of :func:`listen`.
+
+    Returns:
+        A server whose ``run([listener])`` answers requests until ``should_exit`` is set.
+    """
     host = listener.getsockname()[0]
     names = ("localhost", "127.0.0.1", "::1", host) if ipaddress.ip_address(host).is_loopback else None
     config = uvicorn.Config(
@@ -295,7 +327,12 @@ def make_server(explorer: Explorer, listener: socket.socket) -> uvicorn.Server:
 
 
 def serve(explorer: Explorer, listener: socket.socket) -> None:
-    """Answers until Ctrl-C."""
-    torch.set_num_threads(1)  # a graph is small: threads inside its sums cost more than they give
-    with suppress(KeyboardInterrupt):  # which is how one ends it
+    """Answer requests until Ctrl-C.
+
+    Args:
+        explorer: The model and the data set to show.
+        listener: The socket of :func:`listen`.
+    """
+    torch.set_num_threads(1)  # for a single graph, several threads cost more time than they save
+    with suppress(KeyboardInterrupt):
         make_server(explorer, listener).run([listener])

@@ -1,11 +1,9 @@
-"""What the page shows, as plain values: the model, its data set, and one graph with what is kept of it."""
+"""The page's data as plain JSON values: the model, its data set, and one graph with the nodes that pooling kept."""
 
 from __future__ import annotations
 
 import copy
 import math
-import threading
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,54 +16,69 @@ from numpy.typing import NDArray
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, SettingError, TapnetError
+from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
 from tapnet.inference.explain import Layer, explain
-from tapnet.inference.saved import SavedModel
-from tapnet.io.graph_files import FileGraph, parse_graph
-from tapnet.io.layout import is_graph_file
+from tapnet.inference.model import SavedModel
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.pool.select import check_ratio
 from tapnet.nn.pool.selecting import SelectingPool
 from tapnet.nn.tap import TAPooling
-from tapnet.training.protocol import split
+from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
 
-MOST_NODES, MOST_EDGES = 10_000, 100_000  # of a graph that is drawn
 PREDICTED_AT_ONCE = 256
-LONGEST_NAME = 100  # letters, of a node or category
-REMEMBERED = 64  # graphs whose places are not computed again
-ONE_READS = threading.Lock()  # at a time: Python collects the warnings of all threads together
+CACHED_LAYOUTS = 64
 
 View = dict[str, Any]
 
 
 class GraphNotFoundError(DataError):
-    """A number that no graph of the data set has."""
+    """The data set has no graph of that number."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the sliders say; None: as the network was trained."""
+    """The sliders' values; None leaves a value as the network was trained.
+
+    Attributes:
+        connectivity: The weight λ of the connectivity term, for every pooling layer.
+        ratios: One for each pooling layer: a share of the nodes (float) or a number of nodes (int).
+    """
 
     connectivity: float | None = None
     ratios: tuple[float | int, ...] | None = None
 
 
 class Explorer:
-    """A model and its data set, if that is here. Nothing in it changes with a visit, so visitors share no state."""
+    """A model and its data set as the page shows them. Requests change nothing in it, so visitors share no state.
+
+    Args:
+        saved: A model whose pooling layers keep some of the nodes.
+        data: The graphs to choose from; None shows uploaded files only.
+        missing: What the page says where there is no data set.
+
+    Raises:
+        SettingError: The model keeps no nodes: it has no pooling layers, or they merge nodes.
+
+    Example:
+        >>> explorer = Explorer(SavedModel.load("final.safetensors"), load_dataset("MUTAG"))  # doctest: +SKIP
+        >>> explorer.graph(0, Choice(connectivity=0.5))["predicted"]  # doctest: +SKIP
+        'mutagenic'
+    """
 
     def __init__(self, saved: SavedModel, data: GraphDataset | None = None, missing: str = "") -> None:
         if not isinstance(saved.network, TAPNet):
-            raise SettingError(f"the model is {saved.about['trial']['model']}, which keeps no nodes to show")
+            raise SettingError(f"the model is {saved.card.trial.model}, which keeps no nodes to show")
         self.saved, self.network, self.missing = saved, saved.network, missing
         self.data = data if data is None or data.features == saved.features else data.with_features(saved.features)
-        self.read = None if self.data is None else saved.encode(self.data)
+        self.encoded = None if self.data is None else saved.encode(self.data)
         self.parts = None if self.data is None else self._parts(self.data)
-        self.places = lru_cache(REMEMBERED)(self._places)
+        self._cached_layout = lru_cache(CACHED_LAYOUTS)(self._layout)
         self.predictions = lru_cache(None)(self._predictions)
-        self._try_out()
+        self._warm_up()
 
-    def _try_out(self) -> None:
-        """One small graph: what cannot be explained is said now, and what is compiled at first use is compiled."""
+    def _warm_up(self) -> None:
+        """Explain one small graph: errors come now, and so does the compilation at first use."""
         edge_index = torch.tensor([[0, 1], [1, 0]])
         x = torch.zeros(2, self.network.in_channels) if self.saved.categories is None else torch.tensor([0, 0])
         explain(self.network, GraphBatch.from_edge_index(x, edge_index))
@@ -74,12 +87,13 @@ class Explorer:
     # ---- the model and its data set ----
 
     def model(self) -> View:
-        settings, trial = self.network.settings, self.saved.about["trial"]
+        """The model: what it was trained on, how well it did, and what its sliders start with."""
+        settings, trial = self.network.settings, self.saved.card.trial
         return {
             "dataset": self.saved.name,
             "pool": settings.pool,
-            "fold": trial.get("fold"),
-            "folds": trial.get("folds"),
+            "fold": trial.fold,
+            "folds": trial.folds,
             "accuracy": self._accuracy(),
             "accuracy_rules": self._accuracy_rules(),
             "classes": list(self.saved.class_names),
@@ -93,22 +107,17 @@ class Explorer:
         }
 
     def _accuracy(self) -> list[float] | None:
-        """Mean and deviation over the folds of the cross-validation before a final model."""
-        try:
-            found = self.saved.about["cross_validation"]
-            return [round(float(found[part]), 1) for part in ("mean", "std")]
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return None
+        """Mean and standard deviation over the folds of the cross-validation before a final model."""
+        measured = self.saved.card.cross_validation
+        return None if measured is None else [round(measured.mean, 1), round(measured.std, 1)]
 
     def _accuracy_rules(self) -> str:
-        """The protocol, folds and epochs behind it."""
-        try:
-            return str(self.saved.about["cross_validation"]["rules"])[: 5 * LONGEST_NAME]
-        except (KeyError, TypeError):
-            return ""
+        """The protocol, folds and epochs of that accuracy."""
+        measured = self.saved.card.cross_validation
+        return "" if measured is None else measured.rules[:LONGEST_NOTE]
 
     def graphs(self) -> View:
-        """Every graph of the data set in columns: class, nodes, edges, and whether the model was trained on it."""
+        """Every graph of the data set, in columns: class, nodes, edges, and what the model used it for."""
         data = self._data
         edges = data.rowptr[data.node_ptr].diff() // 2
         return {
@@ -121,24 +130,24 @@ class Explorer:
         }
 
     def _predictions(self, first: int) -> View:
-        """The predicted class of the graphs ``first`` to ``first`` + 255, each as its number among the model's."""
+        """The predicted classes of the graphs ``first`` to ``first`` + 255, as indices of the model's classes."""
         self._check_number(first)
         if first % PREDICTED_AT_ONCE:
-            raise SettingError(f"first is a multiple of {PREDICTED_AT_ONCE}, not {first}")
-        assert self.read is not None
-        numbers = range(first, min(first + PREDICTED_AT_ONCE, len(self.read)))
-        found = self.saved.probabilities(self.read.subset(numbers))
-        return {"first": first, "predicted": found.argmax(dim=1).tolist(), "graphs": len(self.read)}
+            raise SettingError(f"first must be a multiple of {PREDICTED_AT_ONCE}, not {first}")
+        assert self.encoded is not None
+        numbers = range(first, min(first + PREDICTED_AT_ONCE, len(self.encoded)))
+        found = self.saved.probabilities(self.encoded.subset(numbers))
+        return {"first": first, "predicted": found.argmax(dim=1).tolist(), "graphs": len(self.encoded)}
 
     @property
     def _data(self) -> GraphDataset:
         if self.data is None:
-            raise GraphNotFoundError(self.missing or "there is no data set here")
+            raise GraphNotFoundError(self.missing or "no data set is loaded")
         return self.data
 
     @cached_property
     def _data_classes(self) -> Sequence[str | None]:
-        """The names of the data set's classes: its own, else that of the model's class of the same value."""
+        """The data set's own class names, else those of the model's classes of the same values."""
         if self._data.classes == (None,):
             return [None]
         if self._data.class_names is not None:
@@ -147,15 +156,17 @@ class Explorer:
         return [known.get(str(value), str(value)) for value in self._data.classes]
 
     def _parts(self, data: GraphDataset) -> list[str] | None:
-        """What each graph was to the model: "training", "validation" or "test"; None where that is not known."""
-        trial = self.saved.about["trial"]
+        """What the model used each graph for: "training", "validation" or "test"; None if that is not known."""
+        trial = self.saved.card.trial
+        if data.checksum != trial.data:
+            return None
+        if self.saved.card.final is not None:
+            return ["training"] * len(data)
+        if trial.protocol is None or trial.folds is None or trial.fold is None:
+            return None
         try:
-            if data.checksum != trial["data"]:
-                return None
-            if "final" in self.saved.about:
-                return ["training"] * len(data)
-            found = split(data.y, trial["protocol"], trial["folds"], trial["fold"])
-        except (TapnetError, KeyError, TypeError, ValueError):
+            found = split(data.y, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
+        except TapnetError:
             return None
         parts = ["training"] * len(data)
         for name, numbers in (("validation", found.validation), ("test", found.test)):
@@ -170,46 +181,55 @@ class Explorer:
 
     # ---- one graph ----
 
-    def graph(self, number: int, choice: Choice, with_places: bool = True) -> View:
-        """A graph of the data set and what the network keeps of it."""
+    def graph(self, number: int, choice: Choice, with_layout: bool = True) -> View:
+        """A graph of the data set, its prediction, and the nodes that each pooling layer kept.
+
+        Args:
+            number: The graph's number in the data set, from 0.
+            choice: The sliders' values.
+            with_layout: Whether to add ``places``, the nodes' positions in the picture.
+
+        Returns:
+            Values that JSON can hold.
+
+        Raises:
+            GraphNotFoundError: There is no such graph.
+            SettingError: The network cannot take the choice.
+            DataError: The graph is too large to draw.
+        """
         self._check_number(number)
-        assert self.read is not None
-        data, read = self._data.subset([number]), self.read.subset([number])
-        _check_size(f"graph {number}", data.num_nodes, data.num_edges // 2)
-        view = self._view(data, read, choice, list(map(str, range(data.num_nodes))))
+        assert self.encoded is not None
+        data, encoded = self._data.subset([number]), self.encoded.subset([number])
+        check_size(f"graph {number}", data.num_nodes, data.num_edges // 2)
+        view = self._view(data, encoded, choice, list(map(str, range(data.num_nodes))))
         view |= {"title": f"{data.name}, graph {number}", "number": number}
-        view["class"] = self._data_classes[int(data.y[0])]
-        view["part"] = self.parts[number] if self.parts else None
-        if with_places:
-            view["places"] = self.places(number)
-        return view
+        view |= {"class": self._data_classes[int(data.y[0])], "part": self.parts[number] if self.parts else None}
+        return view | ({"places": self._cached_layout(number)} if with_layout else {})
 
-    def uploaded(self, name: str, content: bytes, choice: Choice, with_places: bool = True) -> View:
-        """A graph of a visitor's file; nothing of it is kept here."""
-        with ONE_READS, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            data, names = self._read_file(name, content)
-            read = self.saved.encode(data)
-        view = self._view(data, read, choice, names)
-        view |= {"title": name, "number": None, "class": None, "part": None}
-        view["notes"] = [str(w.message)[: 5 * LONGEST_NAME] for w in caught if w.category is UserWarning]
-        if with_places:
-            view["places"] = _pairs(graph_layout(_edges(data), data.num_nodes))
-        return view
+    def uploaded(self, name: str, content: bytes, choice: Choice, with_layout: bool = True) -> View:
+        """The same for a graph in a visitor's file, of which nothing is stored.
 
-    def _read_file(self, name: str, content: bytes) -> tuple[GraphDataset, list[str]]:
-        """A file's graph, and the names of its nodes."""
-        if not is_graph_file(name.lower()):
-            raise DataError(f"{name}: a graph is a .graphml file, or a .json file with nodes and links")
-        graph = parse_graph(content, name)
-        _check_size(name, graph.number_of_nodes(), graph.number_of_edges())
-        file = FileGraph.of(graph, name)
-        data = self.saved.joined([file], name)
-        return data, [str(node)[:LONGEST_NAME] for node in graph]
+        Args:
+            name: The file's name, which ends in ``.graphml`` or ``.json``.
+            content: The file's bytes.
+            choice: The sliders' values.
+            with_layout: Whether to add ``places``, the nodes' positions in the picture.
 
-    def _view(self, data: GraphDataset, read: GraphDataset, choice: Choice, names: Sequence[str]) -> View:
+        Returns:
+            Values that JSON can hold; ``notes`` has the warnings about the file.
+
+        Raises:
+            DataError: The file is no graph, is too large to draw, or does not fit the model.
+            SettingError: The network cannot take the choice.
+        """
+        data, encoded, names, notes = read_upload(self.saved, name, content)
+        view = self._view(data, encoded, choice, names)
+        view |= {"title": name, "number": None, "class": None, "part": None, "notes": notes}
+        return view | ({"places": _layout(data)} if with_layout else {})
+
+    def _view(self, data: GraphDataset, encoded: GraphDataset, choice: Choice, names: Sequence[str]) -> View:
         network = self._changed(choice)
-        explanation = explain(network, read.batch([0]))
+        explanation = explain(network, encoded.batch([0]))
         category, categories = self._categories(data)
         best = int(np.nan_to_num(explanation.probabilities).argmax())
         return {
@@ -228,12 +248,11 @@ class Explorer:
             "notes": [],
         }
 
-    def _places(self, number: int) -> list[list[float]]:
-        data = self._data.subset([number])
-        return _pairs(graph_layout(_edges(data), data.num_nodes))
+    def _layout(self, number: int) -> list[list[float]]:
+        return _layout(self._data.subset([number]))
 
     def _categories(self, data: GraphDataset) -> tuple[list[int], list[str]]:
-        """Each node's category, and the names of those that occur, in their order."""
+        """Each node's category, as an index of the names of those that occur."""
         if data.categories is None:
             return [0] * data.num_nodes, ["node"]
         known = dict(zip(map(str, self.saved.categories or ()), self.saved.category_names, strict=True))
@@ -244,7 +263,7 @@ class Explorer:
         return category.tolist(), [known.get(value, value) for value in values]
 
     def _changed(self, choice: Choice) -> TAPNet:
-        """The network with the choice's settings: a copy that shares the weights alone."""
+        """A copy of the network with the choice's settings, which shares the weights."""
         network = copy.deepcopy(self.network, {id(p): p for p in self.network.parameters()})
         pools, connectivity, ratios = _pools(network), choice.connectivity, choice.ratios
         if ratios is not None and len(ratios) != len(pools):
@@ -259,14 +278,6 @@ class Explorer:
                     raise SettingError(f"connectivity is a setting of pool 'tap', not of {network.settings.pool!r}")
                 pool.connectivity = connectivity
         return network
-
-
-def _check_size(name: str, nodes: int, edges: int) -> None:
-    if nodes > MOST_NODES or edges > MOST_EDGES:
-        raise DataError(
-            f"{name} has {nodes:,} nodes and {edges:,} edges; the page draws up to {MOST_NODES:,} and {MOST_EDGES:,}. "
-            "`tapnet predict` has no such limit"
-        )
 
 
 def _layer_view(layer: Layer) -> View:
@@ -284,15 +295,16 @@ def _connectivity(network: TAPNet) -> float | None:
 
 
 def _edges(data: GraphDataset) -> NDArray[np.int64]:
-    """[2, E] of a data set of one graph, each edge once."""
+    """[2, E], each edge once, for a data set of one graph."""
     edges: NDArray[np.int64] = data.batch([0]).edges_once.numpy()
     return edges
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
-    """Six digits are more than a page shows; JSON has no NaN."""
+    """Rounded to six digits, more than the page shows; None for NaN, which JSON does not have."""
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
 
 
-def _pairs(at: NDArray[np.float64]) -> list[list[float]]:
-    return [[round(x, 4), round(y, 4)] for x, y in at.tolist()]
+def _layout(data: GraphDataset) -> list[list[float]]:
+    """The nodes' positions in the picture, for a data set of one graph."""
+    return [[round(x, 4), round(y, 4)] for x, y in graph_layout(_edges(data), data.num_nodes).tolist()]

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
+from tapnet.files import printable
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model_file import ModelCard, find_model_file, read_model, unusable, write_model
-from tapnet.io.graph_files import ATTRIBUTES, FileGraph, NodeSchema, join
-from tapnet.io.layout import printable
+from tapnet.io.graph_folder import ATTRIBUTES, FileGraph, NodeSchema, join
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_logits
 from tapnet.models.registry import find_model
@@ -76,14 +76,6 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.graphs)
-
-    def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with a row for each graph: its class, and the probability of every class."""
-        import pandas
-
-        table = pandas.DataFrame(self.probabilities, index=list(self.graphs), columns=list(self.class_names))
-        table.insert(0, "class", list(self.classes), allow_duplicates=True)
-        return table
 
 
 @dataclass
@@ -189,7 +181,7 @@ class SavedModel:
         Warns:
             UserWarning: for node categories that no training graph had.
         """
-        from tapnet.inference.predict import predict_input
+        from tapnet.inference.predict import PredictedGroup, predict_input
 
         unseen = UnseenCategories(self.features)
         if isinstance(graphs, str | os.PathLike):
@@ -197,7 +189,7 @@ class SavedModel:
         else:
             dataset = self.to_dataset(check_graphs(graphs))
             names = [f"graph {i}" for i in range(len(dataset))]
-            groups = [(names, self.probabilities(self.encode(dataset, names, unseen)))]
+            groups = [PredictedGroup(names, self.probabilities(self.encode(dataset, names, unseen)))]
         if unseen.graphs:
             warnings.warn(str(unseen), stacklevel=2)
         found = torch.cat([probabilities for _, probabilities in groups]).double().numpy()

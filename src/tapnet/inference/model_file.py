@@ -1,4 +1,4 @@
-"""The file of a trained model: weights as safetensors, and a `ModelCard` that says what they are. Reading runs no code."""
+"""The file of a trained model: its weights, and a `ModelCard` that says what they are. Reading it runs no code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from torch import Tensor
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.files import write_atomically
-from tapnet.io.layout import check_name, exists, is_special, printable
+from tapnet.files import check_name, is_special_file, path_exists, printable, write_atomically
 from tapnet.models.base import DataShape
 from tapnet.models.settings import AsTuple
 
@@ -47,7 +46,9 @@ def _feature(value: Any) -> Any:
 
 
 def _shape(value: Any) -> Any:
-    return value if isinstance(value, DataShape) else DataShape(**{**value, "node_deciles": tuple(value["node_deciles"])})
+    return (
+        value if isinstance(value, DataShape) else DataShape(**{**value, "node_deciles": tuple(value["node_deciles"])})
+    )
 
 
 def _values(values: Any) -> Any:
@@ -90,6 +91,8 @@ class TrainingRecord(_Part):
     folds: int | None = None
     training: dict[str, Any] = {}
     seed: int | None = None
+    threads: int | None = None
+    device: str | None = None
 
 
 class FinalRecord(_Part):
@@ -106,8 +109,12 @@ class CrossValidationRecord(_Part):
 
     mean: float
     std: float
-    rules: Word = ""  # the protocol, folds and epochs in words
     protocol: str | None = None
+    reading: Word = ""  # which epoch counts, in words
+    rules: Word = ""  # the protocol, folds and epochs in words
+    num_folds: int | None = None
+    epochs: int | None = None
+    folds: list[dict[str, Any]] = []  # number, epoch and accuracy of each
 
 
 class EstimatorRecord(_Part):
@@ -169,7 +176,7 @@ class ModelCard(_Part):
     @classmethod
     def of(cls, trial: TrainingRecord, dataset: GraphDataset, **more: Any) -> ModelCard:
         """The card of a model that is trained on a data set."""
-        names = list(dataset.attribute_names or ()) or None
+        names = tuple(dataset.attribute_names or ()) or None
         return cls(
             trial=trial,
             shape=DataShape.of(dataset),
@@ -213,7 +220,7 @@ def find_model_file(path: str | Path) -> Path:
         DataError: for a folder without a final model.
     """
     path = Path(path)
-    if not (exists(path) and path.is_dir()):
+    if not (path_exists(path) and path.is_dir()):
         return path
     if not (path / FINAL_MODEL).is_file():
         models = next((folder for folder in (path, path / "models") if any(folder.glob("*.safetensors"))), None)
@@ -240,7 +247,7 @@ def read_model(file: str | Path) -> tuple[dict[str, Tensor], ModelCard]:
     from safetensors import SafetensorError, safe_open
 
     check_name(file)
-    if is_special(Path(file)):
+    if is_special_file(Path(file)):
         raise DataError(f"{file}: not a model of tapnet, and not even a file")
     try:
         with safe_open(file, framework="pt") as stored:

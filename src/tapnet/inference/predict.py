@@ -13,8 +13,8 @@ from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, TapnetError
-from tapnet.io.graph_files import FileGraph, file_names
-from tapnet.io.layout import Place
+from tapnet.io.archive import Place
+from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
 from tapnet.progress import counting

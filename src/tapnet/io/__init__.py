@@ -1,1 +1,1 @@
-"""File formats: finding, downloading, reading, checking, caching and writing graphs."""
+"""What files look like: one format per file; finding, downloading, reading, checking and caching data sets."""

@@ -1,4 +1,4 @@
-"""What some models compute once for a data set (receptive fields, clusters, kernels): cached, and safe from a kill."""
+"""What some models compute once for a data set (receptive fields, clusters, kernels), cached part by part."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from torch import Tensor
 
 from tapnet._loops.jit import Array
 from tapnet._loops.ranges import concatenated_ranges, offsets
-from tapnet.files import replacing
-from tapnet.io.locate import cache_dir
+from tapnet.files import cache_dir, replacing
 from tapnet.progress import counting
 
 AT_ONCE = 64  # items between two writes: what a kill can lose
@@ -47,10 +46,22 @@ def computed_once(
     title: str,
     at_once: int = AT_ONCE,
 ) -> dict[str, PerItem]:
-    """``compute(i)`` for each item, its arrays joined by name.
+    """Computes arrays for each item, or reads them from the cache.
 
-    Kept in the cache by ``name``, the data's checksum and the settings, in parts of ``at_once`` items that are written
-    as they are done: what was killed goes on after the last part, and another process finds what is there.
+    They are written in parts as they are done: a run that was killed continues after the last part, and another process
+    finds what is there.
+
+    Args:
+        name: What is computed.
+        data: The checksum of the data.
+        settings: What else the arrays depend on.
+        items: The number of items.
+        compute: The arrays of item i, by name.
+        title: The title of the progress bar.
+        at_once: The items of a part.
+
+    Returns:
+        The arrays of all items, by name.
     """
     words = json.dumps([name, data, items, dict(settings)], sort_keys=True)
     folder = cache_dir() / "prepared" / f"{name}-{hashlib.blake2b(words.encode(), digest_size=8).hexdigest()}"
@@ -70,7 +81,7 @@ def computed_once(
 
 
 def computed_now(items: int, compute: Callable[[int], Mapping[str, Array]]) -> dict[str, PerItem]:
-    """The same without the cache."""
+    """``computed_once`` without the cache."""
     return _by_name([_joined([compute(i) for i in range(items)])])
 
 

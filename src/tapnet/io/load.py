@@ -1,4 +1,4 @@
-"""`load_dataset`: from a name or a path to a GraphDataset."""
+"""``load_dataset``: from a name or a path to a GraphDataset."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import get_args
 
 from tapnet.data.catalog import class_names, find_entry, label_names
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.errors import SettingError
-from tapnet.io import formats
-from tapnet.io import locate as sources
-from tapnet.io import parsed_cache as cache
+from tapnet.errors import DataError, SettingError
+from tapnet.io import parsed_cache
+from tapnet.io.download import is_intact
+from tapnet.io.locate import find
+from tapnet.io.read import read_layout
 
 
 def load_dataset(
@@ -22,19 +23,42 @@ def load_dataset(
     features: Features | None = None,
     download: bool = True,
 ) -> GraphDataset:
-    """A data set by name (``"MUTAG"``) or path (a TU folder, a .zip of one, a one-file text, a folder of graphs).
+    """Loads a data set by its name or from its files. What was parsed is cached.
 
-    A name is looked up in ``data_dir`` or the folder TAPNET_DATA, among the files of GraKeL, in the user's
-    cache, and last downloaded into it. ``features`` chooses what ``x`` holds: ``"labels"`` (node labels as
-    integer categories), ``"degrees"`` (distinct degrees as integer categories) or ``"attributes"`` (floats);
-    by default what the paper uses, and for sets that it does not use, labels if there are any, else degrees.
+    A name is looked up in ``data_dir`` or the folder TAPNET_DATA, among the files of GraKeL, in the user's cache, and
+    last downloaded into it.
+
+    Args:
+        name_or_path: A name such as ``"MUTAG"``, or a path: a TU folder, a .zip of one, a one-file text, a folder of
+            graphs in GraphML or JSON, or the file of one graph.
+        data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
+        features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
+            as integer categories) or ``"attributes"`` (floats). By default what the paper uses, and for sets that it
+            does not use, labels if there are any, else degrees.
+        download: Whether to download a data set that is nowhere else.
+
+    Returns:
+        The data set; ``dataset[i]`` is graph i as a PyG ``Data``.
+
+    Raises:
+        DatasetNotFoundError: There is no such data set.
+        DownloadError: The download failed.
+        DataError: A file is wrong; the message names the file and, where it can, the line.
+        SettingError: ``data_dir`` is not a folder, or the data set has no such features.
+
+    Example:
+        >>> from tapnet import load_dataset
+        >>> load_dataset("MUTAG")
+        GraphDataset('MUTAG', graphs=188, nodes=3371, edges=3721, classes=2, labels=7)
     """
-    layout, place = sources.find(name_or_path, data_dir, download=download)
-    dataset = cache.load(layout)
+    layout, place = find(name_or_path, data_dir, download=download)
+    dataset = parsed_cache.load(layout)
     if dataset is None:
-        signed = cache.signature(layout)
-        dataset = formats.read_layout(layout)
-        cache.save(layout, dataset, signed)
+        if place == "cache" and not is_intact(layout.root):
+            raise DataError(f"{layout.root}: has changed since it was downloaded; delete it to download it again")
+        signature = parsed_cache.signature(layout)
+        dataset = read_layout(layout)
+        parsed_cache.save(layout, dataset, signature)
     for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again
         warnings.warn(note, stacklevel=2)
     dataset = replace(dataset, source=str(layout.root), place=place)

@@ -1,4 +1,4 @@
-"""Parsed copies of data sets, so that a text file is parsed once: one .npz a data set, replaced when it changes."""
+"""Parsed copies of data sets, so that a file is parsed once: one .npz per data set, replaced when a file changes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.files import replacing
-from tapnet.io.layout import Layout
-from tapnet.io.locate import cache_dir
+from tapnet.files import cache_dir, replacing
+from tapnet.io.dataset_files import Layout
 
-LAYOUT = 3  # to be raised when what is stored, or how files are parsed, changes
+VERSION = 4  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]
@@ -28,7 +27,7 @@ _WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.na
 def load(layout: Layout) -> GraphDataset | None:
     """The parsed copy of these files, if there is one and the files have not changed since."""
     try:
-        with np.load(_place(layout), allow_pickle=False) as stored:
+        with np.load(_file(layout), allow_pickle=False) as stored:
             words = json.loads(stored["words"].tobytes())
             if words.pop("signature") != signature(layout):
                 return None
@@ -39,11 +38,11 @@ def load(layout: Layout) -> GraphDataset | None:
 
 
 def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
-    """``signed`` is the files' signature from before they were read. Not being able to write is no failure."""
+    """Keeps a parsed copy. ``signed`` is the signature from before the files were read. Failures are ignored."""
     words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
     arrays: dict[str, Any] = {key: getattr(dataset, key).numpy() for key in _ARRAYS if _is_tensor(dataset, key)}
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
-    with contextlib.suppress(OSError), replacing(_place(layout)) as out:
+    with contextlib.suppress(OSError), replacing(_file(layout)) as out:
         np.savez(out, **arrays)
 
 
@@ -51,7 +50,7 @@ def _is_tensor(dataset: GraphDataset, key: str) -> bool:
     return isinstance(getattr(dataset, key), Tensor)
 
 
-def _place(layout: Layout) -> Path:
+def _file(layout: Layout) -> Path:
     name = hashlib.blake2b(f"{layout.root.resolve()} {layout.prefix}".encode(), digest_size=8).hexdigest()
     return cache_dir() / "parsed" / f"{layout.prefix}-{name}.npz"
 
@@ -59,7 +58,7 @@ def _place(layout: Layout) -> Path:
 def signature(layout: Layout) -> list[Any]:
     """Changes whenever a file of the data set is written."""
     stats = [(file, file.stat()) for file in layout.files()]
-    return [LAYOUT, *([file.name, stat.st_size, stat.st_mtime_ns] for file, stat in stats)]
+    return [VERSION, *([file.name, stat.st_size, stat.st_mtime_ns] for file, stat in stats)]
 
 
 def _tuples(value: Any) -> Any:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet._loops.csr import check_edges, induced_edges
-from tapnet._loops.jit import array, is_compiled
 from tapnet._loops.rows import gate_backward
 from tapnet.data.batch import GraphBatch, sorting
 from tapnet.errors import SettingError
@@ -204,14 +202,8 @@ class _StraightThrough(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
         rows, perm, score = ctx.saved_tensors
-        least = torch.finfo(score.dtype).tiny ** 0.5  # the quotient by a smaller score would overflow
-        if is_compiled(grad) and is_compiled(score):
-            out_x, out_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
-            gate_backward(array(perm), array(grad), array(rows), array(score), least, out_x, out_score)
-            return torch.from_numpy(out_x), None, torch.from_numpy(out_score)
-        grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
-        grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
-        return grad_x, None, grad_score.div_(score.masked_fill(score.abs() < least, 1))
+        grad_x, grad_score = gate_backward(perm, grad, rows, score)
+        return grad_x, None, grad_score
 
 
 def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""How graphs hang together: edges, isolated nodes, components. What the paper's connectivity term is about."""
+"""How connected graphs are (edges, isolated nodes, components): what the paper's connectivity term is about."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Connectivity:
 
     @classmethod
     def of(cls, batch: GraphBatch) -> Connectivity:
+        """Counts the graphs of a batch."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 

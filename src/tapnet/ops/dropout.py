@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet._loops.jit import array, is_compiled
-from tapnet._loops.rows import dropout_forward
+from tapnet._loops import rows
 from tapnet.errors import SettingError
 from tapnet.ops.autograd import apply_function
 
@@ -31,14 +29,7 @@ class Mask:
 
     def on(self, h: Tensor) -> Tensor:
         """h / (1-p) with probability 1-p, else 0. Without a gradient."""
-        if not is_compiled(h):
-            generator = torch.Generator(h.device).manual_seed(self.seed)
-            kept = torch.empty(h.shape, dtype=h.dtype, device=h.device)  # in the same order however h is laid out
-            return h * kept.bernoulli_(1 - self.p, generator=generator).div_(1 - self.p)
-        limit = min(max(1, round((1 - self.p) * 2**32)), 2**32 - 1)
-        out = np.empty(h.shape, array(h).dtype)
-        dropout_forward(array(h).ravel(), self.seed, limit, 2**32 / limit, out.ravel())
-        return torch.from_numpy(out)
+        return rows.dropout(h, self.p, self.seed)
 
     def applied(self, h: Tensor) -> Tensor:
         """The same with a gradient."""

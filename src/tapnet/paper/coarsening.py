@@ -13,18 +13,19 @@ from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Device, Trial
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 from tapnet.models.base import GraphClassifier
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.tap import TAPooling
 from tapnet.ops.connectivity import Connectivity
 from tapnet.paper.budgets import Effort
 from tapnet.paper.numbers import ABLATIONS
-from tapnet.paper.reproduce import trials_of
+from tapnet.paper.plan import make_trials
 from tapnet.paper.targets import TAPNET, Row
 from tapnet.training.protocol import split
 from tapnet.viz.graph_layout import graph_layout
-from tapnet.viz.pictures import COLOURS, INK, draw_graph, new_figure, save
+from tapnet.viz.graphs import draw_graph
+from tapnet.viz.style import COLOURS, INK, new_figure, save
 
 KEPT = 6
 ROWS = (Row("w/o GCT", changed=ABLATIONS["w/o GCT"]), TAPNET)
@@ -32,17 +33,19 @@ SIZES = range(14, 21)  # nodes of the graph that is shown: small enough to be re
 
 
 def coarsening_trials(dataset: GraphDataset, effort: Effort, device: Device) -> list[Trial]:
-    """One network of each kind: fold 0, chosen by validation loss."""
-    return [trials_of(row, dataset, "fair", effort, device)[0] for row in ROWS]
+    """Makes one trial with and one without the connectivity term: fold 0, its epoch chosen by validation loss."""
+    return [make_trials(row, dataset, "fair", effort, device)[0] for row in ROWS]
 
 
 class Kept(NamedTuple):
+    """The nodes that were kept, and the coarsened graphs."""
+
     perm: Tensor
     batch: GraphBatch
 
 
-def kept_by(model: GraphClassifier, batch: GraphBatch, nodes: int) -> Kept:
-    """The nodes that the first pooling layer of a network keeps, if it may keep so many of each graph."""
+def keep_nodes(model: GraphClassifier, batch: GraphBatch, nodes: int) -> Kept:
+    """Finds which nodes the first pooling layer of a network keeps, if it may keep so many of each graph."""
     assert isinstance(model, TAPNet)
     pool = model.pools[0]
     assert isinstance(pool, TAPooling)
@@ -59,11 +62,20 @@ def kept_by(model: GraphClassifier, batch: GraphBatch, nodes: int) -> Kept:
 
 
 def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) -> tuple[list[str], list[str]]:
-    """The picture's files, and what is true of all test graphs, in words."""
+    """Draws what each of two networks keeps of one graph.
+
+    Args:
+        store: With the networks of the trials; the picture is written into its folder.
+        dataset: That the trials are of.
+        trials: From :func:`coarsening_trials`.
+
+    Returns:
+        The names of the files, and for each network a sentence on all test graphs.
+    """
     models = [SavedModel.load(store.model_file(trial)).network for trial in trials]
     test = split(dataset.y, trials[0].protocol, trials[0].folds, 0).test
     large = test[dataset.nodes_per_graph[test] > KEPT]
-    shown = _to_show(dataset, large)
+    shown = _graph_to_show(dataset, large)
     batch = dataset.batch([shown])
     edges = batch.edges_once.numpy()
     at = graph_layout(edges, batch.num_nodes)
@@ -74,7 +86,7 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
     figure.supxlabel(f"fold 0, {epochs}, the one with the lowest validation loss", fontsize=8)
     words = []
     for ax, letter, row, model in zip(axes[0, 1:], "bc", ROWS, models, strict=True):
-        kept = kept_by(model, batch, KEPT)
+        kept = keep_nodes(model, batch, KEPT)
         chosen = set(kept.perm.tolist())
         inside = np.array([edge for edge in edges.T.tolist() if set(edge) <= chosen], dtype=np.int64).reshape(-1, 2).T
         fill = [COLOURS[0] if i in chosen else INK for i in range(len(at))]
@@ -83,7 +95,7 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
         name = "TAP" if row is TAPNET else f"TAP {row.label}"
         found = Connectivity.of(kept.batch)
         ax.set_title(f"({letter}) {name} keeps {KEPT}: {found.edges} edges, {found.components} components", fontsize=9)
-        every = Connectivity.of(kept_by(model, dataset.batch(large), KEPT).batch)
+        every = Connectivity.of(keep_nodes(model, dataset.batch(large), KEPT).batch)
         words.append(
             f"{name} ({epochs}), {KEPT} nodes kept of each of {every.graphs} test graphs: "
             f"{every.edges / every.graphs:.2f} edges, {every.components / every.graphs:.2f} components, "
@@ -92,8 +104,8 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
     return save(figure, Path(store.folder) / "coarsening"), words
 
 
-def _to_show(dataset: GraphDataset, graphs: Tensor) -> int:
-    """The first test graph in one piece and of a size that can be read; not chosen by what it shows."""
+def _graph_to_show(dataset: GraphDataset, graphs: Tensor) -> int:
+    """The first connected test graph of a size that can be read; not chosen by what it shows."""
     for graph in graphs.tolist():
         batch = dataset.batch([graph])
         if batch.num_nodes in SIZES and Connectivity.of(batch).components == 1:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 
 class Printed(NamedTuple):
+    """An accuracy of the paper, in percent."""
+
     mean: float
     std: float | None = None
 
@@ -15,7 +17,7 @@ class Printed(NamedTuple):
 
 
 def _row(names: tuple[str, ...], text: str) -> dict[str, Printed]:
-    """ "78.9±1.9 - 81.0": one cell a data set; "-" where the paper prints none."""
+    """Parses one cell per data set, such as "78.9±1.9 - 81.0"; "-" where the paper prints none."""
     cells = text.split()
     assert len(cells) == len(names)
     return {n: Printed(*map(float, c.split("±"))) for n, c in zip(names, cells, strict=True) if c != "-"}
@@ -82,7 +84,20 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 
 
 def printed(model: str, dataset: str, changed: Mapping[str, Any] | None = None) -> Printed | None:
-    """The paper's accuracy of a system on a data set, with these settings changed; None where it prints none."""
+    """Finds the paper's accuracy of a system on a data set.
+
+    Args:
+        model: The system, by the name of its model.
+        dataset: The name of the data set.
+        changed: Settings that differ from the model's own.
+
+    Returns:
+        The accuracy; None where the paper prints none.
+
+    Example:
+        >>> str(printed("tapnet", "PTC"))
+        '73.4 ± 5.8'
+    """
     if not changed:
         return {**TABLE1.get(model, {}), **TABLE2.get(model, {})}.get(dataset)
     if model != "tapnet":

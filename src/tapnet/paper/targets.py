@@ -1,12 +1,12 @@
-"""Each table and figure of the paper that trials stand behind: which systems, on which data sets."""
+"""Each table and figure of the paper that is made of trials: which systems, on which data sets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from tapnet.errors import SettingError, did_you_mean
 from tapnet.paper.numbers import ABLATIONS, BIOLOGICAL, SOCIAL, TABLE5, THREE, Printed, printed
 
 SMALL = ("MUTAG", "PTC", "IMDB-BINARY", "IMDB-MULTI", "PROTEINS")
@@ -27,8 +27,20 @@ class Row:
         """What it may be called: its label, or the part of it before a colon."""
         return self.label, self.label.partition(":")[0]
 
+    def settings(self, dataset: str) -> Any:
+        """The settings of its model on a data set."""
+        return _settings(self.model, dataset, tuple(self.changed.items()))
+
     def printed(self, dataset: str) -> Printed | None:
+        """The paper's accuracy on a data set; None where it prints none."""
         return printed(self.model, dataset, self.changed)
+
+
+@cache
+def _settings(model: str, dataset: str, changed: tuple[tuple[str, Any], ...]) -> Any:
+    from tapnet.models.registry import find_model
+
+    return find_model(model).make_settings(dataset, dict(changed))
 
 
 TAPNET = Row("TAPNet")  # what the others are compared with
@@ -36,7 +48,7 @@ TAPNET = Row("TAPNet")  # what the others are compared with
 
 @dataclass(frozen=True)
 class Target:
-    """What `tapnet reproduce` takes: a table or a figure."""
+    """A table, or a figure made of numbers: its rows are systems, its columns data sets."""
 
     name: str
     title: str
@@ -45,6 +57,7 @@ class Target:
     note: str = ""
 
     def printed(self, row: Row, dataset: str) -> Printed | None:
+        """The paper's accuracy of a row on a data set; None where it prints none."""
         if self.name == "table5":
             return TABLE5[row.label][0] if dataset == "REDDIT-BINARY" else None
         return row.printed(dataset)
@@ -147,13 +160,3 @@ FIGURES = {
     "voting": "Figure: local voting on four nodes",
     "architecture": "Figure: the network, drawn from the model",
 }
-
-
-def find_targets(name: str) -> list[str]:
-    """The names of the targets that a word stands for."""
-    known = [*TARGETS, *FIGURES]
-    if name == "all":
-        return known
-    if name not in known:
-        raise SettingError(f"a target is one of {', '.join(known)} or all, not {name!r}{did_you_mean(name, known)}")
-    return [name]

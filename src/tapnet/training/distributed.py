@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import torch
 from torch import Tensor
 
-from tapnet.errors import SettingError
 from tapnet.models.base import GraphClassifier
 
 T = TypeVar("T")
-Device = Literal["cpu", "cuda"]
-
-
-def find_device(name: str = "auto") -> Device:
-    """The device to train on.
-
-    Args:
-        name: "cpu", "cuda", or "auto" for a GPU where there is one.
-
-    Raises:
-        SettingError: for another word, and for "cuda" where there is no GPU.
-    """
-    if name not in ("auto", "cpu", "cuda"):
-        raise SettingError(f"device is auto, cpu or cuda, not {name!r}")
-    there = torch.cuda.is_available()
-    if name == "cuda" and not there:
-        raise SettingError("device cuda: there is no CUDA device here")
-    return "cuda" if there and name != "cpu" else "cpu"
 
 
 class Shard(NamedTuple):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from tapnet.data.splits import Split, stratified_split
 from tapnet.errors import SettingError
 
 Protocol = Literal["paper", "fair"]
@@ -20,40 +18,23 @@ PROTOCOLS: dict[Protocol, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Split:
-    """The numbers of the graphs that a fold trains on, chooses its epoch by, and is tested on."""
-
-    train: Tensor
-    validation: Tensor | None
-    test: Tensor
-
-
 def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
-    """Which graphs a fold trains on, validates on and is tested on.
-
-    The test graphs are fold ``fold`` of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=0)``.
-    ``paper`` trains on all others; ``fair`` keeps the next fold for validation and trains on the rest.
+    """Splits the graphs for one fold: ``fair`` keeps the next fold for validation, ``paper`` trains on all others.
 
     Args:
-        y: [G] the class of each graph.
-        protocol: "paper" or "fair".
-        folds: how many there are.
-        fold: which of them is tested, from 0.
+        y: ``[G]`` the class of each graph.
+        protocol: The protocol.
+        folds: The number of stratified folds.
+        fold: The fold that tests, counted from 0.
+
+    Returns:
+        The numbers of the graphs that train, validate and test.
 
     Raises:
-        SettingError: if there is no such protocol or fold, or the graphs cannot be divided into so many folds.
+        SettingError: The protocol is not known, or so many folds cannot be made.
     """
     check_protocol(protocol, folds, fold)
-    parts = _parts(y, folds)
-    test, validation = parts[fold], parts[(fold + 1) % folds] if protocol == "fair" else None
-    held_out = test if validation is None else np.concatenate([test, validation])
-    train = np.setdiff1d(np.arange(len(y)), held_out)
-    return Split(
-        torch.from_numpy(train),
-        None if validation is None else torch.from_numpy(validation),
-        torch.from_numpy(test),
-    )
+    return stratified_split(y, folds, fold, validation=protocol == "fair")
 
 
 MOST_FOLDS = 10_000
@@ -71,20 +52,6 @@ def check_protocol(protocol: str, folds: int, fold: int = 0) -> Protocol:
     if not 0 <= fold < folds:
         raise SettingError(f"the folds are 0 to {folds - 1}; there is no fold {fold}")
     return protocol
-
-
-def _parts(y: Tensor, folds: int) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    from sklearn.model_selection import StratifiedKFold
-
-    if folds > len(y):
-        raise SettingError(f"{folds} folds of {len(y)} graphs: there cannot be more folds than graphs")
-    largest = int(y.bincount().max())
-    if folds > largest:
-        raise SettingError(f"{folds} folds cannot be made: even the largest class has only {largest} graphs")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
-        return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
 
 
 class Reading(NamedTuple):

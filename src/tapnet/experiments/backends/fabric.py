@@ -25,7 +25,8 @@ from tapnet.experiments.backends.processes import block_sigint, end_with_parent,
 from tapnet.experiments.trial import Trial
 from tapnet.models.base import GraphClassifier
 from tapnet.nn.norm import BatchNorm
-from tapnet.training.distributed import Device, ProcessGroup, Shard
+from tapnet.training.device import Device
+from tapnet.training.distributed import ProcessGroup, Shard
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -41,7 +42,7 @@ class FabricGroup(ProcessGroup):
         self.fabric, self.rank, self.size = fabric, fabric.global_rank, fabric.world_size
 
     def join(self, model: GraphClassifier) -> GraphClassifier:
-        if type(model).micro_batches is GraphClassifier.micro_batches:  # else processes differ in their numbers of batches
+        if type(model).micro_batches is GraphClassifier.micro_batches:  # else processes may differ in their steps
             for module in model.modules():
                 if isinstance(module, BatchNorm):
                     module.together = True
@@ -72,7 +73,7 @@ class FabricGroup(ProcessGroup):
 def run_in_group(trials: Sequence[Trial], session: Session) -> bool:
     """Trial after trial, each on all its devices; False if it was asked to stop early.
 
-    Under torchrun this process is one of the group already; otherwise its processes are started here, and end with the work.
+    Under torchrun this process is one of the group already; otherwise its processes are started here.
     """
     fabric = make_fabric(trials[0].device, trials[0].devices)
     if torchrun_size():

@@ -87,7 +87,7 @@ class DataReference:
     def load(self) -> GraphDataset:
         """The data set."""
         if isinstance(self.dataset, bytes):
-            found: GraphDataset = pickle.loads(self.dataset)  # noqa: S301 - of the process that started this one
+            found: GraphDataset = pickle.loads(self.dataset)
             return found
         if self.dataset is not None:
             return self.dataset

@@ -1,4 +1,4 @@
-// The page: which graph, which settings, which node; and everything that shows them.
+// The page: the chosen graph, settings and node, and everything that shows them.
 
 import { categoryName, draw, level, mark, pictureFile, plan, size, swatch } from "/picture.js";
 
@@ -8,13 +8,13 @@ const MANY = 150; // nodes; more need larger pictures
 const VOTES = [
   ["local", "Local"],
   ["global", "Global"],
-  ["connectivity", "Connect."],
+  ["connectivity", "Connectivity"],
   ["score", "Score"],
 ];
 
 const at = (id) => document.getElementById(id);
 
-/** What is shown. Nothing of it is kept on the server: a file is sent again with every change. */
+/** What is shown. The server stores none of it: a file is sent again with every change. */
 const state = {
   model: null,
   graphs: null, // the data set's, in columns
@@ -29,16 +29,16 @@ const state = {
   node: null,
 };
 
-// ---- asking ----
+// ---- requests ----
 
 async function ask(path, options) {
   let answer;
   try {
     answer = await fetch(path, options);
   } catch {
-    throw new Error("The server does not answer. Is `tapnet explore` still running?");
+    throw new Error("The server does not respond. Is `tapnet explore` still running?");
   }
-  const values = await answer.json().catch(() => ({ error: `The server answered with ${answer.status}.` }));
+  const values = await answer.json().catch(() => ({ error: `The server responded with status ${answer.status}.` }));
   if (!answer.ok) throw new Error(values.error);
   return values;
 }
@@ -158,8 +158,8 @@ function fillList() {
   const from = Math.max(0, Math.min(place - LISTED / 2, state.matching.length - LISTED));
   const rows = state.matching.slice(from, from + LISTED).map(item);
   const after = state.matching.length - from - LISTED;
-  if (from > 0) rows.unshift(more(`${from} before these`));
-  if (after > 0) rows.push(more(`${after} after these`));
+  if (from > 0) rows.unshift(more(`${from} more above`));
+  if (after > 0) rows.push(more(`${after} more below`));
   at("list").replaceChildren(...rows);
 }
 
@@ -177,7 +177,7 @@ function item(i) {
   const row = made("li", { id: `graph-${i}` });
   row.setAttribute("role", "option");
   const right = predicted[i] === undefined || !isKnown(i) ? "" : isRight(i) ? "✓" : "✗";
-  const words = { "✓": "predicted right", "✗": "predicted wrong" }[right] ?? "";
+  const words = { "✓": "correct prediction", "✗": "incorrect prediction" }[right] ?? "";
   row.append(
     made("span", { className: "number", textContent: `#${i}` }),
     made("span", { textContent: graphs.classes[graphs.class[i]] }),
@@ -248,7 +248,7 @@ function makeSliders() {
   }
   model.ratios.forEach((_, i) => {
     const bounds = isShare(i) ? [0.05, 1, 0.01] : [1, 2 * model.ratios[i], 1];
-    rows.append(slider(`ratio-${i}`, `Keep at pooling ${i + 1}`, ...bounds));
+    rows.append(slider(`ratio-${i}`, `Pooling ${i + 1} keeps`, ...bounds));
     at(`ratio-${i}`).addEventListener("input", (event) => {
       state.ratios[i] = event.target.valueAsNumber;
       change();
@@ -322,7 +322,7 @@ function showHeading() {
   const { view } = state;
   at("title").textContent = view.title;
   document.title = `${view.title} · tapnet explore`;
-  const parts = { test: "not seen in training", validation: "used for validation", training: "used for training" };
+  const parts = { test: "not used for training", validation: "used for validation", training: "used for training" };
   const facts = [`${view.nodes.length} nodes, ${view.edges.length} edges`];
   if (view.class !== null) facts.push(`class ${view.class}`);
   if (view.part) facts.push(parts[view.part]);
@@ -335,9 +335,9 @@ function showPrediction() {
   const { view } = state;
   const { best } = view;
   const found = view.probabilities[best];
-  const right = view.class === null ? "" : view.class === view.predicted ? ", which is right" : ", which is wrong";
+  const right = view.class === null ? "" : view.class === view.predicted ? " (correct)" : " (incorrect)";
   at("prediction").textContent =
-    found === null ? "The network's answer is not a number." : `${view.predicted}, ${percent(found)}${right}`;
+    found === null ? "The network's output is not a number." : `${view.predicted}, ${percent(found)}${right}`;
   at("bars").replaceChildren(
     ...view.classes.map((name, i) => {
       const row = made("li", { className: i === best ? "best" : "" });
@@ -345,7 +345,7 @@ function showPrediction() {
       const inner = made("span");
       inner.style.width = `${100 * (view.probabilities[i] ?? 0)}%`;
       bar.append(inner);
-      const text = name === view.class ? `${name} (its class)` : name;
+      const text = name === view.class ? `${name} (true class)` : name;
       const share = made("span", { className: "number", textContent: percent(view.probabilities[i]) });
       row.append(made("span", { textContent: text }), share, bar);
       return row;
@@ -396,7 +396,8 @@ function showLegend() {
       return entry;
     }),
   );
-  if (state.view.layers.length) at("legend").append(made("span", { className: "hint", textContent: "Size: score" }));
+  if (!state.view.layers.length) return;
+  at("legend").append(made("span", { className: "hint", textContent: "Larger nodes have higher scores." }));
 }
 
 // ---- a node and its votes ----
@@ -434,14 +435,14 @@ function nodeName(node) {
 
 function fate(layer, node) {
   const i = layer.nodes.indexOf(node);
-  return i < 0 ? "gone" : layer.kept[i] ? "kept" : "dropped";
+  return i < 0 ? "dropped earlier" : layer.kept[i] ? "kept" : "dropped";
 }
 
 function nodeInWords(node) {
   const words = state.view.layers.map((layer, i) => {
     const place = layer.nodes.indexOf(node);
     const outcome = fate(layer, node);
-    if (place < 0) return `gone before pooling ${i + 1}`;
+    if (place < 0) return `dropped before pooling ${i + 1}`;
     return `pooling ${i + 1}: ${outcome}, score ${short(layer.score[place])}, rank ${rank(layer.score, place)}`;
   });
   return `${nodeName(node)}. ${words.join("; ")}.`;
@@ -457,7 +458,7 @@ const rank = (values, place) => 1 + values.filter((v) => v > values[place]).leng
 
 function showVotes() {
   const { view, node } = state;
-  at("votes-title").textContent = node === null ? "Votes" : nodeName(node);
+  at("votes-title").textContent = node === null ? "Scores of a node" : nodeName(node);
   at("votes").classList.toggle("chosen", node !== null);
   at("no-node").hidden = node === null;
   at("no-votes").hidden = node !== null && view.layers.length > 0;
@@ -542,8 +543,8 @@ function showAll() {
     return row;
   });
   const caption = made("caption", { className: "hint" });
-  const all = view.nodes.length <= ROWS ? "" : `The ${ROWS} with the highest scores of ${view.nodes.length} nodes`;
-  caption.textContent = all || "In the order of the first score";
+  const all = view.nodes.length <= ROWS ? "" : `The ${ROWS} of ${view.nodes.length} nodes with the highest scores at pooling 1`;
+  caption.textContent = all || "Sorted by the score at pooling 1";
   const [top, body] = [made("thead"), made("tbody")];
   top.append(head);
   body.append(...rows);
@@ -571,7 +572,7 @@ function saveJson() {
   save(`${stem()}.json`, "application/json", JSON.stringify(state.view, null, 1));
 }
 
-// ---- the address: what is shown can be kept as a bookmark ----
+// ---- the URL: what is shown can be bookmarked ----
 
 function remember() {
   const wanted = new URLSearchParams();
@@ -597,7 +598,7 @@ function recall() {
   return Number.isInteger(number) && number >= 0 && number < model.graphs ? number : null;
 }
 
-// ---- beginning ----
+// ---- start ----
 
 function made(name, properties = {}) {
   return Object.assign(document.createElement(name), properties);
@@ -654,18 +655,18 @@ function listen() {
   });
 }
 
-async function begin() {
+async function start() {
   at("save-svg").disabled = at("save-json").disabled = true;
   at("steps").hidden = true;
   state.model = await ask("/api/model");
   const { model } = state;
   const fold = model.folds && model.fold !== null ? ` (fold ${model.fold} of ${model.folds})` : "";
-  const expected = model.accuracy ? `; cross-validated: ${model.accuracy.map((v) => v.toFixed(1)).join(" ± ")} % (${model.accuracy_rules})` : "";
+  const expected = model.accuracy ? `; cross-validation accuracy: ${model.accuracy.map((v) => v.toFixed(1)).join(" ± ")} % (${model.accuracy_rules})` : "";
   at("about").textContent = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
-  const kinds = { labels: " with a label at each node", attributes: " with numbers at each node", degrees: "" };
+  const kinds = { labels: " with a label on each node", attributes: " with numbers on each node", degrees: "" };
   at("own-hint").textContent =
     `GraphML or node-link JSON${kinds[model.features]}, up to ${model.largest_upload >> 20} MB and ` +
-    `${model.most_nodes.toLocaleString("en")} nodes. It goes to this server alone, which keeps nothing of it.`;
+    `${model.most_nodes.toLocaleString("en")} nodes. The file is sent to this server only, and is not stored.`;
   at("chooser").open = at("own").open = matchMedia("(min-width: 62rem)").matches;
   state.connectivity = model.connectivity;
   state.ratios = [...model.ratios];
@@ -691,4 +692,4 @@ async function begin() {
   await predictAll();
 }
 
-begin().catch((error) => say(error.message));
+start().catch((error) => say(error.message));

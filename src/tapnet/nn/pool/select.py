@@ -7,10 +7,8 @@ from functools import cache
 from numbers import Integral, Real
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from tapnet._loops.jit import array
 from tapnet._loops.ranges import offsets
 from tapnet._loops.segments import kept_ptr
 from tapnet.data.batch import GraphBatch
@@ -31,9 +29,8 @@ class Pooled(NamedTuple):
 
 def best_nodes(score: Tensor, ratio: float | int, batch: GraphBatch) -> tuple[Tensor, Tensor]:
     """The nodes of each graph with the highest scores, ascending, and where each graph's begin."""
-    if isinstance(ratio, float) and batch.ptr.device.type == "cpu":  # the same in one call
-        exact = _exact(ratio)
-        ptr = torch.from_numpy(kept_ptr(array(batch.ptr), exact.numerator, exact.denominator))
+    if isinstance(ratio, float):
+        ptr = kept_ptr(batch.ptr, *_exact(ratio).as_integer_ratio())
     else:
         ptr = offsets(kept_nodes(ratio, batch.nodes_per_graph))
     return top_k(score.detach(), ptr, batch.ptr), ptr

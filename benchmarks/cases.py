@@ -1,0 +1,242 @@
+"""What is compared: an epoch of training, the layer, inference, reading, memory, a whole cross-validation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import SAGPooling, TopKPooling
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.io import parsed_cache as cache
+from tapnet.io.dataset_files import layout_of
+from tapnet.io.read import read_layout
+from tapnet.models.base import DataShape
+from tapnet.models.registry import find_model
+from tapnet.nn.tap import TAPooling
+from tapnet.training.settings import TrainingSettings
+from tapnet.training.trainer import make_optimizer, train_steps
+
+from .data import bench_dataset
+from .measure import Ratio, compare, seconds
+from .peer import PyGNet, pyg_graphs
+
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table."""
+
+    what: str
+    data: str
+    peer: str
+    ratio: Ratio
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "data": self.data,
+            "peer": self.peer,
+            "ratio": round(self.ratio.median, 2),
+            "rounds": [round(v, 2) for v in self.ratio.values],
+            "note": self.note,
+        }
+
+
+def our_model(dataset: GraphDataset) -> Any:
+    """TAPNet with its defaults for a data set."""
+    spec = find_model("tapnet")
+    assert spec.build is not None
+    return spec.build(DataShape.of(dataset), spec.make_settings(dataset.name, {}))
+
+
+def our_epoch(dataset: GraphDataset) -> Callable[[], float]:
+    """An epoch of TAPNet as ``tapnet train`` runs it; returns the mean loss."""
+    model = our_model(dataset)
+    optimizer = make_optimizer(model, TrainingSettings())
+    return lambda: train_steps(model, optimizer, dataset, torch.randperm(len(dataset)).split(BATCH))
+
+
+def peer_epoch(dataset: GraphDataset) -> Callable[[], float]:
+    """The same epoch with PyG's loader and layers and torch's dropout and Adam."""
+    model = PyGNet(dataset.num_features, dataset.num_classes)
+    optimizer = torch.optim.Adam(model.parameters(), 0.001, weight_decay=0.0008, amsgrad=True)
+    loader = DataLoader(pyg_graphs(dataset), batch_size=BATCH, shuffle=True)
+
+    def epoch() -> float:
+        model.train()
+        total = torch.zeros(())
+        for data in loader:
+            loss = cross_entropy(model(data.x, data.edge_index, data.batch), data.y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.detach() * data.num_graphs
+        return float(total) / len(dataset)
+
+    return epoch
+
+
+def training(dataset: GraphDataset, rounds: int) -> Case:
+    """An epoch. Both sides keep training, so that their losses can be compared."""
+    torch.manual_seed(0)
+    ours, peer = our_epoch(dataset), peer_epoch(dataset)
+    losses: dict[str, list[float]] = {"ours": [], "peer": []}
+    ratio = compare(lambda: losses["ours"].append(ours()), lambda: losses["peer"].append(peer()), rounds)
+    note = ", ".join(f"{side} {values[0]:.2f} → {values[-1]:.2f}" for side, values in losses.items())
+    return Case("training epoch", dataset.name, "PyG", ratio, f"loss: {note}")
+
+
+def inference(dataset: GraphDataset, rounds: int) -> Case:
+    """All graphs, in batches; both sides from graphs in memory to classes."""
+    ours, peer = our_model(dataset).eval(), PyGNet(dataset.num_features, dataset.num_classes).eval()
+    loader = DataLoader(pyg_graphs(dataset), batch_size=BATCH)
+
+    @torch.inference_mode()
+    def run_ours() -> None:
+        for graphs in torch.arange(len(dataset)).split(BATCH):
+            ours(dataset.batch(graphs)).argmax(1)
+
+    @torch.inference_mode()
+    def run_peer() -> None:
+        for data in loader:
+            peer(data.x, data.edge_index, data.batch).argmax(1)
+
+    return Case("inference", dataset.name, "PyG", compare(run_ours, run_peer, rounds))
+
+
+def layer(dataset: GraphDataset, rounds: int, channels: int = 48) -> list[Case]:
+    """TAPooling forward and backward on one batch, against PyG's layers and the paper's formula written out."""
+    graphs = Batch.from_data_list(pyg_graphs(dataset.subset(range(min(BATCH, len(dataset))))))
+    x = torch.randn(graphs.num_nodes, channels)
+    edge_index, batch = graphs.edge_index, graphs.batch
+
+    def both_ways(pool: torch.nn.Module) -> Callable[[], None]:
+        def run() -> None:
+            h = x.clone().requires_grad_()
+            pool(h, edge_index, None, batch)[0].square().sum().backward()
+
+        return run
+
+    ours = both_ways(TAPooling(channels, 0.5))
+    peers = {
+        "SAGPooling": both_ways(SAGPooling(channels, 0.5)),
+        "TopKPooling": both_ways(TopKPooling(channels, 0.5)),
+        "dense formula": both_ways(DenseTAP(channels, 0.5)),
+    }
+    return [
+        Case("pooling layer, forward and backward", dataset.name, name, compare(ours, peer, rounds))
+        for name, peer in peers.items()
+    ]
+
+
+class DenseTAP(torch.nn.Module):
+    """Eq. 1 to 4 with the n×n matrices that they are written in, graph after graph."""
+
+    def __init__(self, channels: int, ratio: float) -> None:
+        super().__init__()
+        self.sparse = TAPooling(channels, ratio)  # its parameters, its gate
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, _: None, batch: torch.Tensor) -> tuple[torch.Tensor]:
+        pool, rows, start = self.sparse, [], 0
+        assert pool.weight is not None
+        assert pool.projection is not None
+        for n in batch.bincount().tolist():
+            h = x[start : start + n]
+            inside = (edge_index[0] >= start) & (edge_index[0] < start + n)
+            a = h.new_zeros(n, n)
+            a[edge_index[0, inside] - start, edge_index[1, inside] - start] = 1
+            a_hat = a + torch.eye(n)
+            normalised = a_hat / a_hat.sum(1, keepdim=True)
+            local = torch.softmax((h @ pool.weight @ h.T * normalised).sum(1) / n, 0)
+            global_ = torch.softmax(normalised @ h @ pool.projection, 0)
+            score = local + global_ + pool.connectivity * a.sum(1) / n
+            perm = score.topk(max(1, -(-n // 2))).indices.sort().values
+            rows.append(pool._kept_rows(h, perm, score))
+            start += n
+        return (torch.cat(rows),)
+
+
+def reading(archive: Path, rounds: int) -> list[Case]:
+    """From the archive, and from each side's cache. Every round reads everything anew."""
+    from torch_geometric.io import read_tu_data
+
+    name = archive.stem
+    layout = layout_of(archive)
+
+    def peer_cold() -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            with zipfile.ZipFile(archive) as packed:
+                packed.extractall(folder)
+            return read_tu_data(str(Path(folder) / name), name)
+
+    cold = compare(lambda: read_layout(layout), peer_cold, rounds, warm_up=0)
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.environ.get("TAPNET_CACHE")
+        os.environ["TAPNET_CACHE"] = folder
+        try:
+            cache.save(layout, read_layout(layout), cache.signature(layout))
+            stored = Path(folder) / "processed.pt"
+            data, slices, _ = peer_cold()
+            torch.save((data.to_dict(), slices), stored)
+            del data, slices
+            warm = compare(lambda: cache.load(layout), lambda: torch.load(stored), max(3, rounds))
+        finally:
+            os.environ.pop("TAPNET_CACHE") if before is None else os.environ.update(TAPNET_CACHE=before)
+    return [
+        Case("reading the archive", name, "PyG's read_tu_data", cold),
+        Case("reading the parsed copy", name, "PyG's processed file", warm),
+    ]
+
+
+def memory(name: str, data_dir: Path | None, graphs: int | None) -> Case:
+    """The peak of a process that trains for an epoch, interpreter and libraries included."""
+    peaks = {side: _child("memory", side, name, data_dir, graphs)["peak"] for side in ("ours", "peer")}
+    return Case("peak memory of training", name, "PyG", Ratio((peaks["peer"] / peaks["ours"],)))
+
+
+def cross_validation(name: str, data_dir: Path | None, epochs: int) -> Case:
+    """`tapnet train` with its defaults against the PyG program, fold after fold, both from the command line."""
+    with tempfile.TemporaryDirectory() as out:
+        words = ["train", name, "--protocol", "paper", "--epochs", str(epochs), "--out", out]
+        words += [] if data_dir is None else ["--data-dir", str(data_dir)]
+        command = [sys.executable, "-m", "tapnet", *words]
+        ours = seconds(lambda: subprocess.run(command, check=True, capture_output=True))
+    peer = seconds(lambda: _child("folds", "peer", name, data_dir, epochs))
+    return Case("10-fold cross-validation", name, "PyG", Ratio((peer / ours,)), f"{epochs} epochs, wall clock")
+
+
+def _child(task: str, side: str, name: str, data_dir: Path | None, number: int | None) -> dict[str, float]:
+    words = [task, side, name, str(data_dir or ""), str(number or "")]
+    command = [sys.executable, "-m", f"{__package__}.child", *words]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # it finds this package too
+    answer = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    values: dict[str, float] = json.loads(answer.splitlines()[-1])
+    return values
+
+
+def short(data_dir: Path | None) -> list[Case]:
+    """The comparison that `tapnet bench` runs: a minute or two."""
+    mutag = bench_dataset("MUTAG", data_dir)
+    reddit = bench_dataset("REDDIT-BINARY", data_dir, graphs=2 * BATCH)
+    return [
+        training(mutag, 5),
+        training(reddit, 3),
+        inference(mutag, 5),
+        inference(reddit, 3),
+        *layer(reddit, 5)[:2],
+    ]

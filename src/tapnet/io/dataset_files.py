@@ -1,0 +1,131 @@
+"""Which files make a data set: TU files, a text, or files of one graph each, in a folder or an archive."""
+
+from __future__ import annotations
+
+import glob
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from tapnet.errors import DataError
+from tapnet.io.archive import Place, open_archive, readable_files
+from tapnet.io.tables import LABELS
+
+Kind = Literal["tu", "text", "graphs"]
+GRAPH_ENDINGS = (".graphml", ".json")
+
+
+class Layout(NamedTuple):
+    """A data set's files, found but not yet read."""
+
+    kind: Kind
+    place: Place  # the folder of TU files or of graphs, the text, or the file of one graph
+    prefix: str  # NAME
+    root: Path  # the same on disk: a folder, an archive or a file
+
+    def files(self) -> list[Path]:
+        """The files on disk that it is read from."""
+        if self.root.is_file():
+            return [self.root]
+        if self.kind == "graphs":
+            found = [file for file in self.root.iterdir() if file.name == LABELS or is_graph_file(file.name)]
+        else:
+            found = list(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
+        return sorted(file for file in found if file.is_file())
+
+
+def layout_of(path: Path) -> Layout:
+    """Finds the files of the data set at a path.
+
+    Args:
+        path: A folder, an archive or a file.
+
+    Returns:
+        The files.
+
+    Raises:
+        DataError: There is no data set, or more than one.
+    """
+    layout = find_layout(path)
+    if layout is None:
+        if path.is_dir() and not any(path.iterdir()):
+            raise DataError(f"{path}: the folder is empty")
+        raise DataError(
+            f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file "
+            "nor a folder of graphs (.graphml, .json)"
+        )
+    return layout
+
+
+def find_layout(path: Path) -> Layout | None:
+    """``layout_of``, but None where there is no data set. Folders (such as ``raw``) inside it are searched, too."""
+    if path.is_file():
+        if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
+            found = _find_in_folder(open_archive(path), path.stem)
+            return found and Layout(*found, root=path)
+        return Layout("graphs" if is_graph_file(path.name) else "text", path, path.stem, root=path)
+    if not path.is_dir():
+        return None
+    found = _find_in_folder(path, path.name if path.name not in ("", "..") else path.resolve().name)
+    if found is None:
+        return None
+    kind, place, prefix = found
+    assert isinstance(place, Path)
+    return Layout(kind, place, prefix, root=place)
+
+
+def is_graph_file(name: str) -> bool:
+    """Whether a file of this name holds one graph (and is not hidden)."""
+    return name.lower().endswith(GRAPH_ENDINGS) and not name.startswith(".")
+
+
+def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
+    inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("_", "."))]
+    places = (folder, *sorted(inner, key=lambda child: child.name))
+    files = [(place, file) for place in places for file in _files(place, ".txt")]
+    end = "_graph_indicator.txt"
+    sets = [(place, file.removesuffix(end)) for place, file in files if file.endswith(end)]
+    if sets:
+        return "tu", *_the_one(sets, name, folder)
+    for place, file in files:
+        if file.endswith("_A.txt"):
+            raise DataError(f"{place / file}: {file.removesuffix('_A.txt')}{end} is missing beside it")
+    graphs = _folder_with(places, LABELS, ".graphml")
+    texts = [(place, file.removesuffix(".txt")) for place, file in files if _may_hold_graphs(file)]
+    if texts and graphs is None:
+        place, prefix = _the_one(texts, name, folder)
+        return "text", place / f"{prefix}.txt", prefix
+    graphs = graphs or _folder_with(places, ".json")  # beside a text it may say anything
+    return None if graphs is None else ("graphs", graphs, name)
+
+
+def _folder_with(places: Sequence[Place], *endings: str) -> Place | None:
+    """The first of the folders if it has such files, else the only other one that has."""
+    found = [
+        place
+        for place in places
+        if readable_files(place, lambda name: name.lower().endswith(endings) and not name.startswith("."))
+    ]
+    if len(found) > 1 and found[0] is not places[0]:
+        names = ", ".join(place.name for place in found)
+        raise DataError(f"{places[0]}: graphs in several folders ({names}); name one of them")
+    return found[0] if found else None
+
+
+def _files(place: Place, ending: str) -> list[str]:
+    return readable_files(place, lambda name: name.endswith(ending) and not name.startswith("."))
+
+
+def _may_hold_graphs(file: str) -> bool:
+    return not any(word in file.lower() for word in ("readme", "license", "licence", "requirements"))
+
+
+def _the_one(found: list[tuple[Place, str]], name: str, folder: Place) -> tuple[Place, str]:
+    """The only data set, or the one that is named as its folder is."""
+    if len(found) > 1:
+        found = [(place, prefix) for place, prefix in found if prefix == name] or found
+    if len(found) > 1:
+        names = ", ".join(sorted({prefix for _, prefix in found}))
+        raise DataError(f"{folder}: several data sets ({names}); name the folder or file of one of them")
+    return found[0]

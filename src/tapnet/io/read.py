@@ -1,0 +1,35 @@
+"""A data set from its files, whatever their format. A new format is added here and in ``dataset_files``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.io.dataset_files import Layout, layout_of
+from tapnet.io.graph_folder import read_graphs
+from tapnet.io.text import read_text
+from tapnet.io.tu import read_tu
+
+
+def read(path: Path, *, features: Features | None = None) -> GraphDataset:
+    """Reads and checks the data set at a path, without the cache.
+
+    Args:
+        path: A TU folder, a .zip of one, a one-file text, or a folder of graphs.
+        features: What ``x`` holds; by default node labels where they tell nodes apart, else degrees.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: A file is missing or wrong; the message names the file and, where it can, the line.
+    """
+    return read_layout(layout_of(path), features=features)
+
+
+def read_layout(layout: Layout, *, features: Features | None = None) -> GraphDataset:
+    """``read`` of files that were found."""
+    return _READERS[layout.kind](layout.place, name=layout.prefix, features=features)
+
+
+_READERS = {"tu": read_tu, "text": read_text, "graphs": read_graphs}

@@ -1,0 +1,207 @@
+"""The format of the TU Dortmund collection: a folder of NAME_A.txt, NAME_graph_indicator.txt, …"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapnet.data.convert import assemble
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.errors import DataError
+from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text, original_labels
+from tapnet.io.archive import UNREADABLE, Place
+from tapnet.progress import track_reading
+
+LONGEST_WORD = 100  # letters of a number; the longest that fit have twenty
+# part of the TU layout → type of its numbers, and how many stand in a line (None: as many as in the first)
+TU_PARTS: dict[str, tuple[type, int | None]] = {
+    "A": (np.int64, 2),
+    "graph_indicator": (np.int64, 1),
+    "graph_labels": (np.int64, 1),
+    "node_labels": (np.int64, None),
+    "node_attributes": (np.float32, None),
+    "edge_labels": (np.int64, None),
+    "edge_attributes": (np.float32, None),
+}
+
+
+def read_tu(folder: Place, *, name: str, features: Features | None = None) -> GraphDataset:
+    """Reads NAME_A.txt, NAME_graph_indicator.txt, NAME_graph_labels.txt and whichever of the other files are there.
+
+    Args:
+        folder: The folder of the files.
+        name: The name of the data set, with which the files' names begin.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: A file is missing or wrong; the message names the file and the line.
+    """
+    files = {part: folder / f"{name}_{part}.txt" for part in TU_PARTS}
+    present = {part: file for part, file in files.items() if file.is_file()}
+    for part in ("A", "graph_indicator", "graph_labels"):
+        if part not in present:
+            raise DataError(f"{files[part]}: this file is missing")
+    table = {part: _read_table(file, *TU_PARTS[part]) for part, file in present.items()}
+
+    graph = table["graph_indicator"][:, 0] - 1
+    y = table["graph_labels"][:, 0]
+    edges = np.ascontiguousarray(table["A"].T) - 1
+    num_graphs, num_nodes, num_edges = len(y), len(graph), edges.shape[1]
+    _require(
+        (graph >= 0) & (graph < num_graphs),
+        present["graph_indicator"],
+        lambda i: f"graph {graph[i] + 1}, but {present['graph_labels'].name} has graphs 1 to {num_graphs}",
+    )
+    sizes = np.bincount(graph, minlength=num_graphs)
+    _require(
+        sizes > 0,
+        present["graph_labels"],
+        lambda g: f"graph {g + 1} has no nodes in {present['graph_indicator'].name}",
+    )
+    _require(
+        np.logical_and.reduce((edges >= 0) & (edges < num_nodes)),
+        present["A"],
+        lambda i: (
+            f"edge {edges[0, i] + 1}, {edges[1, i] + 1}: the nodes are 1 to {num_nodes}; one is outside every graph"
+        ),
+    )
+    _require(
+        graph[edges[0]] == graph[edges[1]],
+        present["A"],
+        lambda i: (
+            f"edge {edges[0, i] + 1}, {edges[1, i] + 1} joins graph {graph[edges[0, i]] + 1} "
+            f"and graph {graph[edges[1, i]] + 1}"
+        ),
+    )
+    for part, wanted, what in (
+        ("node_labels", num_nodes, "nodes"),
+        ("node_attributes", num_nodes, "nodes"),
+        ("edge_labels", num_edges, "edges"),
+        ("edge_attributes", num_edges, "edges"),
+    ):
+        if part in table and len(table[part]) != wanted:
+            raise DataError(f"{present[part]}: {len(table[part])} lines for {wanted} {what}")
+
+    if (np.diff(graph) < 0).any():  # nodes of a graph that do not stand together: sort them by graph
+        order = np.argsort(graph, kind="stable")
+        edges = np.argsort(order, kind="stable")[edges]
+        table.update({part: table[part][order] for part in ("node_labels", "node_attributes") if part in table})
+    return assemble(
+        name=name,
+        nodes_per_graph=sizes,
+        edge_index=edges,
+        y=y,
+        features=features,
+        source=str(folder),
+        node_labels=table.get("node_labels"),
+        node_attributes=table.get("node_attributes"),
+        edge_labels=table.get("edge_labels"),
+        edge_attributes=table.get("edge_attributes"),
+    )
+
+
+def write_tu(dataset: GraphDataset, folder: Path) -> None:
+    """Writes a data set as ``folder/NAME_A.txt`` … with its original labels.
+
+    Args:
+        dataset: The data set.
+        folder: The folder, which is made if it is not there.
+
+    Raises:
+        DataError: A label is not a whole number.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = dataset.batch(range(len(dataset)))
+    loops = np.zeros((0, 2)) if dataset.self_loop is None else dataset.self_loop.nonzero().expand(-1, 2).numpy()
+
+    def with_loops(table: Any) -> Any:  # listed last; the data of a self-loop are not kept, so any will do
+        return table if table is None or not len(loops) else np.concatenate([table, table[[0] * len(loops)]])
+
+    tables: dict[str, Any] = {
+        "A": np.concatenate([whole.edge_index.T.numpy(), loops]) + 1,
+        "graph_indicator": whole.graph.numpy() + 1,
+        "graph_labels": original_labels(dataset.y, dataset.classes),
+        "node_labels": original_labels(dataset.node_labels, dataset.node_label_values),
+        "node_attributes": dataset.node_attributes,
+        "edge_labels": with_loops(original_labels(dataset.edge_labels, dataset.edge_label_values)),
+        "edge_attributes": with_loops(dataset.edge_attributes),
+    }
+    for part, table in tables.items():
+        if table is not None:
+            fmt = "%d" if TU_PARTS[part][0] is np.int64 else "%.9g"
+            np.savetxt(folder / f"{dataset.name}_{part}.txt", np.asarray(table), fmt=fmt, delimiter=", ")
+
+
+def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
+    """Comma-separated numbers, [lines, columns]."""
+    table: NDArray[Any]
+    try:
+        with _open_text(file) as lines, warnings.catch_warnings():
+            warnings.simplefilter("error")  # an empty file, an integer written as a float
+            table = np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
+    except (ValueError, OverflowError, Warning, *UNREADABLE) as error:
+        _explain(file, dtype, columns, error)
+    if columns is not None and table.shape[1] != columns:
+        _explain(file, dtype, columns, ValueError(f"{table.shape[1]} numbers in a line where {columns} belong"))
+    if dtype is np.float32:
+        _require(np.isfinite(table).all(1), file, lambda _: "NaN or infinite")
+    return table
+
+
+def _explain(file: Place, dtype: type, columns: int | None, error: BaseException) -> NoReturn:
+    """Raises an error that names the first wrong line, found by reading the file again, slowly."""
+    whole = dtype is np.int64
+    number, kind = (WHOLE, "a whole number") if whole else (NUMBER, "a number")
+    rows = 0
+    try:
+        for line, words in _rows(file):
+            rows += 1
+            columns = columns or len(words)
+            if len(words) != columns:
+                raise DataError(f"{file}:{line}: {len(words)} values where {columns} belong")
+            for word in words:
+                if not number.fullmatch(word.strip()):
+                    raise DataError(f"{file}:{line}: {word.strip()[:40]!r} where {kind} belongs")
+                if whole and (len(word) > LONGEST_WORD or abs(int(word)) >= 2**63):
+                    raise DataError(f"{file}:{line}: {word.strip()[:40]} is too large")
+    except UnicodeDecodeError:
+        raise not_plain_text(file) from None
+    except UNREADABLE as unreadable:
+        raise DataError(f"{file}: cannot be read to its end ({unreadable})") from None
+    if rows == 0:
+        raise DataError(f"{file}: the file is empty")
+    raise DataError(f"{file}: {error}") from None
+
+
+def _rows(file: Place) -> Iterator[tuple[int, list[str]]]:
+    """(line number, values) of the lines that are not empty."""
+    with _open_text(file) as lines:
+        for line, text in enumerate(lines, start=1):
+            if text.strip("\r\n"):
+                yield line, text.split(",")
+
+
+def _require(good: NDArray[np.bool_], file: Place, reason: Any) -> None:
+    """Every row is good, or an error that names the line of the first that is not."""
+    if not good.all():
+        bad = int(np.argmin(good))
+        line = next(islice((line for line, _ in _rows(file)), bad, None))
+        raise DataError(f"{file}:{line}: {reason(bad)}")
+
+
+@contextmanager
+def _open_text(file: Place) -> Iterator[IO[str]]:
+    size = file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
+    with track_reading(file.open("rb"), size, f"reading {file.name}") as raw:
+        yield io.TextIOWrapper(raw, encoding="ascii")

@@ -1,0 +1,429 @@
+"""Reproducing tables and figures of the paper: trains what is not stored yet, then writes tables and pictures.
+
+Nothing heavy is imported with this file: the processes for trials get ready while torch is being imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tapnet.errors import DatasetNotFoundError, SettingError
+from tapnet.paper.budgets import BudgetName
+from tapnet.paper.selection import Protocols, Selection, select
+from tapnet.paper.targets import FIGURES, Target
+
+if TYPE_CHECKING:
+    from tapnet.data.dataset import GraphDataset
+    from tapnet.experiments.backends.pool import OnEvent
+    from tapnet.experiments.backends.ray import Cluster
+    from tapnet.experiments.store import Store
+    from tapnet.experiments.trial import Device, Trial, TrialResult
+    from tapnet.paper.cells import StoredResults
+    from tapnet.paper.plan import DatasetPlan
+    from tapnet.paper.tables import Section
+
+    Progress = Callable[[Sequence[Trial]], AbstractContextManager[OnEvent]]
+
+NO_PTC = "PTC is not here: name a folder that has it, as data_dir or in TAPNET_DATA."
+
+
+@dataclass(frozen=True)
+class ReproducedTable:
+    """One table of the paper with our numbers: for each data set a section, and the same as rows of numbers."""
+
+    name: str
+    title: str
+    sections: tuple[Section, ...]
+    explanation: tuple[str, ...]  # what the columns mean, in paragraphs of Markdown
+    rows: tuple[dict[str, Any], ...]  # as in the CSV file
+    files: tuple[str, ...]  # names in the folder
+
+    def __str__(self) -> str:
+        """The table as Markdown."""
+        from tapnet.paper.tables import markdown
+
+        return "\n\n".join([f"# {self.title}", *self.explanation, markdown(self.sections)])
+
+
+@dataclass(frozen=True)
+class ReproducedFigure:
+    """One illustration of the paper, and what is to be said of it or why it was not drawn."""
+
+    name: str
+    title: str
+    text: str
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Its title and text as Markdown."""
+        return "\n\n".join([f"# {self.title}", *filter(None, [self.text])])
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What :func:`reproduce` returns; printed, and shown in a notebook, as Markdown.
+
+    Attributes:
+        folder: Where trials, tables and pictures are.
+        tables: Each table that was made.
+        figures: Each illustration that was drawn.
+        notes: By data set or figure, what a reader must know, such as that a data set is not here.
+    """
+
+    folder: Path
+    tables: tuple[ReproducedTable, ...]
+    figures: tuple[ReproducedFigure, ...]
+    notes: dict[str, str]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Every cell of every table as numbers, such as ``pandas.DataFrame`` takes them."""
+        return [row for table in self.tables for row in table.rows]
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that were written."""
+        parts: list[ReproducedTable | ReproducedFigure] = [*self.tables, *self.figures]
+        return [self.folder / file for part in parts for file in part.files]
+
+    def __str__(self) -> str:
+        """All tables and figures as Markdown."""
+        return "\n\n".join(map(str, (*self.tables, *self.figures)))
+
+    _repr_markdown_ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, files and notes as JSON takes them."""
+        return {"cells": self.rows, "files": list(map(str, self.files)), "notes": self.notes}
+
+
+@dataclass(frozen=True)
+class MissingTrials:
+    """What :func:`missing` returns; printed as a list.
+
+    Attributes:
+        folder: The folder that was looked at.
+        trials: Trials that are not stored there.
+        total: How many trials were asked for.
+        networks: Trials whose network the figure `coarsening` needs.
+        datasets: Data sets that are not here, so that their trials are not counted.
+        notes: On data that are not here.
+    """
+
+    folder: Path
+    trials: tuple[Trial, ...]
+    total: int
+    networks: tuple[Trial, ...]
+    datasets: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """One line per system with its missing folds, and how many trials there are in all."""
+        from tapnet.experiments.summary import in_words, system_in_words
+        from tapnet.models.registry import find_model
+
+        folds: dict[str, list[str]] = {}
+        for trial in self.trials:
+            epochs = f", {trial.training.epochs} epochs" if find_model(trial.model).fit is None else ""
+            folds.setdefault(f"{trial.dataset}: {system_in_words(trial)}{epochs}", []).append(str(trial.fold))
+        lines = [f"{system}, fold{'s' if len(of) > 1 else ''} {' '.join(of)}" for system, of in folds.items()]
+        lines += [f"{trial.dataset}: {in_words(trial)}: its network, for coarsening" for trial in self.networks]
+        if self.total or not self.networks:
+            lines.append(f"{len(self.trials)} of {self.total} trials are missing in {self.folder}")
+        return "\n".join([*lines, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON takes it."""
+        from tapnet.experiments.summary import in_words
+
+        rows = [
+            {"dataset": trial.dataset, "trial": in_words(trial), "epochs": trial.training.epochs, "key": trial.key}
+            for trial in self.trials
+        ]
+        keys = [trial.key for trial in self.networks]
+        return {"missing": rows, "networks": keys, "data_sets_not_here": list(self.datasets)}
+
+
+def reproduce(
+    target: str,
+    *,
+    datasets: str | Sequence[str] | None = None,
+    systems: str | Sequence[str] | None = None,
+    protocol: Protocols = "both",
+    budget: BudgetName | None = None,
+    folds: int | None = None,
+    epochs: int | None = None,
+    stored: bool = False,
+    out: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    jobs: int | None = None,
+    device: str = "auto",
+    cluster: Cluster | None = None,
+    report: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """Reproduces a table or figure of the paper: its number, ours by its protocol, ours by a fair one.
+
+    Trials are stored in ``out``: nothing is computed twice, and the same call continues where it was stopped.
+
+    Args:
+        target: ``"table1"`` to ``"table5"``, ``"lambda"``, ``"norm"``, ``"pools"``, ``"connectivity"``,
+            ``"coarsening"``, ``"voting"``, ``"architecture"``, or ``"all"``.
+        datasets: Some of the target's data sets, such as ``["PTC", "MUTAG"]``; all by default.
+        systems: Some of the target's rows, such as ``["TAPNet", "GIN"]``; all by default.
+        protocol: ``"paper"``, ``"fair"`` or ``"both"``.
+        budget: ``"quick"`` (a minute, proves the path), ``"standard"`` (an evening on two cores) or ``"paper"``
+            (10 folds × 200 epochs). By default quick, or paper with ``stored``.
+        folds: Run only so many of the folds; by default the budget's.
+        epochs: Epochs per fold; by default the budget's.
+        stored: Train nothing, and make the tables of what is stored.
+        out: Folder of trials, tables and pictures; by default ``results/quick`` for the budget quick, else
+            ``results``.
+        data_dir: Folder with data sets; by default the environment's ``TAPNET_DATA``.
+        jobs: Trials at a time; by default as many as there are cores.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        cluster: A Ray cluster to run the trials on.
+        report: A Markdown file into which the tables are put as well, between its two marks.
+        progress: Called with the trials that are about to run; a context manager that gives a function which is
+            called with each :class:`~tapnet.experiments.backends.pool.Event`.
+
+    Returns:
+        The tables and figures, and the files that were written.
+
+    Raises:
+        SettingError: If there is no such target, data set, system, protocol, budget or device.
+        DataError: If the report cannot take the tables.
+        KeyboardInterrupt: If it was stopped early; what was trained is stored.
+
+    Example:
+        >>> from tapnet import paper
+        >>> print(paper.reproduce("table2", datasets=["MUTAG"], systems=["TAPNet"]))  # doctest: +SKIP
+    """
+    budget = budget or ("paper" if stored else "quick")
+    if jobs is not None and jobs < 1:
+        raise SettingError(f"jobs is at least 1, not {jobs}")
+    asked = select(target, datasets, systems, protocol, budget, folds, epochs)
+    if report is not None:
+        from tapnet.paper.page import split_page
+
+        if not asked.tables:
+            raise SettingError(f"{target} has no table to put into {report}")
+        split_page(Path(report))  # a page that cannot take the tables is refused before anything is trained
+    from tapnet.experiments.backends.processes import available_cores, get_ready
+
+    jobs = jobs or available_cores()
+    if jobs > 1 and asked.tables and cluster is None and not stored:
+        get_ready()
+    call = _Call(asked, _folder(out, budget), data_dir, device)
+    if not stored:
+        call.train(jobs, cluster, progress)
+    tables = call.tables(None if report is None else Path(report))
+    figures = tuple(call.figure(name, stored, progress) for name in asked.figures)
+    notes = call.notes | {figure.name: figure.text for figure in figures if figure.text}
+    return Reproduction(call.store.folder, tables, figures, notes)
+
+
+def missing(
+    target: str,
+    *,
+    datasets: str | Sequence[str] | None = None,
+    systems: str | Sequence[str] | None = None,
+    protocol: Protocols = "both",
+    budget: BudgetName = "quick",
+    folds: int | None = None,
+    epochs: int | None = None,
+    out: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    device: str = "auto",
+) -> MissingTrials:
+    """Finds the trials of a table or figure that are not stored yet; trains nothing.
+
+    Args:
+        target: As for :func:`reproduce`, like all arguments.
+        datasets: Some of the target's data sets.
+        systems: Some of the target's rows.
+        protocol: ``"paper"``, ``"fair"`` or ``"both"``.
+        budget: ``"quick"``, ``"standard"`` or ``"paper"``.
+        folds: Only so many of the folds.
+        epochs: Epochs per fold.
+        out: Folder of the trials.
+        data_dir: Folder with data sets.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+
+    Returns:
+        The trials, which print as a list.
+
+    Raises:
+        SettingError: If there is no such target, data set, system, protocol, budget or device.
+
+    Example:
+        >>> from tapnet import paper
+        >>> paper.missing("table2", datasets="MUTAG", systems="WL", protocol="fair", out="empty").total
+        2
+    """
+    asked = select(target, datasets, systems, protocol, budget, folds, epochs)
+    call = _Call(asked, _folder(out, budget), data_dir, device)
+    trials = [trial for work in call.plan for trial in work.trials]
+    networks: list[Trial] = []
+    notes = [work.note for work in call.plan if work.dataset is None]
+    if "coarsening" in asked.figures:
+        ptc, _, networks = call.coarsening_networks()
+        notes += [] if ptc else [NO_PTC]
+    return MissingTrials(
+        folder=call.store.folder,
+        trials=tuple(trial for trial in trials if call.store.load(trial) is None),
+        total=len(trials),
+        networks=tuple(networks),
+        datasets=tuple(work.name for work in call.plan if work.dataset is None),
+        notes=tuple(notes),
+    )
+
+
+def _folder(out: str | Path | None, budget: BudgetName) -> Path:
+    return Path(out or ("results/quick" if budget == "quick" else "results"))
+
+
+class _Call:
+    """One call: its data are loaded once, its trials made once, and stored results read once."""
+
+    def __init__(self, asked: Selection, folder: Path, data_dir: str | Path | None, device: str) -> None:
+        from tapnet.experiments.store import Store
+        from tapnet.paper.plan import make_plan
+        from tapnet.training.device import find_device
+
+        self.asked, self.data_dir = asked, None if data_dir is None else Path(data_dir)
+        self.device: Device = find_device(device)
+        self.store: Store = Store(folder, every_model=False)
+        efforts = {name: asked.effort(name) for target in asked.tables for name in target.datasets}
+        self.effort_on_ptc = asked.effort("PTC")
+        self.plan: list[DatasetPlan] = make_plan(asked.tables, efforts, asked.protocols, self.data_dir, self.device)
+        self.notes: dict[str, str] = {work.name: work.note for work in self.plan if work.note}
+        self._results: dict[str, TrialResult] | None = None
+
+    @property
+    def results(self) -> dict[str, TrialResult]:
+        """Everything that is stored, by the keys of the trials; read when it is first asked for."""
+        if self._results is None:
+            self._results = {result.trial.key: result for result in self.store.results()}
+        return self._results
+
+    def train(self, jobs: int, cluster: Cluster | None, progress: Progress | None) -> None:
+        """Trains what is not stored yet."""
+        from tapnet.experiments.backends.pool import run_trials
+        from tapnet.models.registry import find_model
+
+        for work in self.plan:
+            todo = [trial for trial in work.trials if trial.key not in self.results]
+            if not todo:
+                continue
+            assert work.dataset is not None
+            assert work.reference is not None
+            for trial in {trial.model + repr(trial.settings): trial for trial in todo}.values():
+                find_model(trial.model).prepare(work.dataset, trial.settings)  # the trials find it in the cache
+            with _listening(progress, todo) as on_event:
+                complete = run_trials(todo, work.reference, self.store, jobs=jobs, cluster=cluster, on_event=on_event)
+            done = {trial.key: result for trial in todo if (result := self.store.load(trial)) is not None}
+            self.results.update(done)
+            if not complete:
+                left = sum(trial.key not in self.results for work in self.plan for trial in work.trials)
+                raise KeyboardInterrupt(f"stopped with {left} trials to do")
+
+    def tables(self, report: Path | None) -> tuple[ReproducedTable, ...]:
+        """Makes and writes the tables and their pictures."""
+        from tapnet.files import write_atomically
+        from tapnet.paper.cells import StoredResults
+        from tapnet.paper.page import insert_tables
+        from tapnet.paper.tables import explanation, markdown
+
+        results = [self.results[key] for key in sorted(self.results)] if self.asked.tables else []
+        stored = StoredResults(results, self.asked.epochs, self.asked.folds)
+        checksums, graphs = dict[str, str](), dict[str, int]()
+        for work in self.plan:
+            if work.dataset is None:
+                continue
+            copies = stored.checksums(work.name)
+            if work.dataset.checksum in copies or not copies:
+                checksums[work.name], graphs[work.name] = work.dataset.checksum, len(work.dataset)
+            else:
+                self.notes[work.name] = (
+                    f"These trials are of another copy of {work.name}, or a part of it, than is here."
+                )
+        made = tuple(self._table(target, stored, checksums, graphs) for target in self.asked.tables)
+        if report is not None:
+            pages = [f"## {table.title}\n\n{markdown(table.sections, level=3)}" for table in made]
+            write_atomically(report, insert_tables(report, explanation(self.asked.protocols), pages).encode())
+        return made
+
+    def _table(
+        self, target: Target, stored: StoredResults, checksums: dict[str, str], graphs: dict[str, int]
+    ) -> ReproducedTable:
+        from tapnet.files import write_atomically
+        from tapnet.paper.cells import make_cells
+        from tapnet.paper.plots import draw_target
+        from tapnet.paper.tables import csv_rows, csv_text, explanation, make_sections, overview
+
+        cells = make_cells(target, self.asked.protocols, stored, checksums)
+        table = ReproducedTable(
+            name=target.name,
+            title=target.title,
+            sections=(*overview(target, cells, graphs), *make_sections(target, cells, self.notes, graphs)),
+            explanation=() if target.name == "connectivity" else tuple(explanation(self.asked.protocols)),
+            rows=tuple(csv_rows(target, cells)),
+            files=(f"{target.name}.md", f"{target.name}.csv", *draw_target(target, cells, self.store.folder)),
+        )
+        write_atomically(self.store.folder / table.files[0], str(table).encode())
+        write_atomically(self.store.folder / table.files[1], csv_text(table.rows).encode())
+        return table
+
+    def figure(self, name: str, stored: bool, progress: Progress | None) -> ReproducedFigure:
+        """Draws an illustration."""
+        from tapnet.paper import illustrations
+
+        if name == "coarsening":
+            files, text = self._coarsening(stored, progress)
+        else:
+            draw = {"voting": illustrations.draw_voting, "architecture": illustrations.draw_architecture}[name]
+            files, text = draw(self.store.folder), ""
+        return ReproducedFigure(name, FIGURES[name], text, tuple(files))
+
+    def _coarsening(self, stored: bool, progress: Progress | None) -> tuple[list[str], str]:
+        """Trains the two networks that it shows, if need be; the files, and a text."""
+        from tapnet.experiments.backends.pool import reporter
+        from tapnet.experiments.run_trial import run_trial
+        from tapnet.paper.coarsening import draw_coarsening
+
+        dataset, trials, todo = self.coarsening_networks()
+        if dataset is None:
+            return [], NO_PTC
+        if todo and stored:
+            without = f"Its two networks of {self.effort_on_ptc.epochs} epochs are not stored"
+            return [], f"{without}; reproducing coarsening with the budget paper trains them."
+        with _listening(progress, todo) as on_event:
+            for trial in todo:
+                with self.store.claim(trial, wait=True):
+                    if not self.store.model_file(trial).exists():  # another program may have trained it meanwhile
+                        run_trial(trial, dataset, self.store, progress=reporter(trial, on_event))
+        files, sentences = draw_coarsening(self.store, dataset, trials)
+        return files, "\n".join(sentences)
+
+    def coarsening_networks(self) -> tuple[GraphDataset | None, list[Trial], list[Trial]]:
+        """PTC, if it is here, the trials whose networks the figure of coarsened graphs shows, and those not stored."""
+        from tapnet.paper.coarsening import coarsening_trials
+        from tapnet.paper.plan import reference_to
+
+        reference = reference_to("PTC", self.data_dir)
+        loaded = [work.dataset for work in self.plan if work.reference == reference]
+        try:
+            dataset = loaded[0] if loaded and loaded[0] is not None else reference.load()
+        except DatasetNotFoundError:
+            return None, [], []
+        trials = coarsening_trials(dataset, self.effort_on_ptc, self.device)
+        return dataset, trials, [trial for trial in trials if not self.store.model_file(trial).exists()]
+
+
+def _listening(progress: Progress | None, trials: Sequence[Trial]) -> AbstractContextManager[OnEvent]:
+    return nullcontext(lambda _: None) if progress is None else progress(trials)

@@ -1,0 +1,71 @@
+"""Pictures of a cross-validation: learning curves and the confusion matrix."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapnet.viz.style import COLOURS, INK, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw_run(
+    curves: Sequence[Mapping[str, Sequence[float]]],
+    confusion: NDArray[np.int64] | None,
+    classes: Sequence[str],
+    title: str,
+) -> Figure:
+    """Draws the learning curves of a cross-validation, and the confusion matrix over all test folds.
+
+    Args:
+        curves: For each fold, the values of ``test_accuracy``, ``validation_accuracy``, ``train_loss`` and
+            ``validation_loss`` by epoch, where there are any. Their mean is drawn with its standard deviation.
+        confusion: How many graphs of each class (row) were predicted as each class (column); None leaves it out.
+        classes: The names of the classes.
+        title: Written above the picture.
+
+    Returns:
+        The figure; :func:`~tapnet.viz.style.save` writes it.
+    """
+    names = {"test_accuracy": "test", "validation_accuracy": "validation"}
+    losses = {"train_loss": "training", "validation_loss": "validation"}
+    panels = 2 + (confusion is not None)
+    figure, axes = new_figure(3.6 * panels, 3.6, 1, panels)
+    for ax, shown, word in zip(axes.flat, (names, losses), ("accuracy in percent", "loss"), strict=False):
+        for i, (key, label) in enumerate(shown.items()):
+            folds = [np.asarray(fold[key], dtype=float) for fold in curves if key in fold]
+            if not folds:
+                continue
+            values = np.stack([fold[: min(map(len, folds))] for fold in folds])
+            epoch, mean, spread = np.arange(1, values.shape[1] + 1), values.mean(axis=0), values.std(axis=0)
+            ax.plot(epoch, mean, color=COLOURS[i], linestyle="-" if i == 0 else "--", label=label)
+            ax.fill_between(epoch, mean - spread, mean + spread, color=COLOURS[i], alpha=0.2, linewidth=0)
+        ax.set_xlabel("epoch", fontsize=8)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylabel(word, fontsize=8)
+        ax.tick_params(labelsize=8)
+        ax.grid(color="#eeeeee")
+        ax.legend(fontsize=8, frameon=False)
+    if confusion is not None:
+        _draw_confusion(axes[0, 2], confusion, classes)
+    figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10)
+    return figure
+
+
+def _draw_confusion(ax: Axes, confusion: NDArray[np.int64], classes: Sequence[str]) -> None:
+    share = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    ax.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    for i, j in np.ndindex(*confusion.shape):
+        ink = "white" if share[i, j] > 0.55 else INK
+        ax.text(j, i, f"{confusion[i, j]}\n{100 * share[i, j]:.0f} %", ha="center", va="center", fontsize=8, color=ink)
+    ax.set_xticks(range(len(classes)), classes, fontsize=8, rotation=30 if max(map(len, classes)) > 6 else 0)
+    ax.set_yticks(range(len(classes)), classes, fontsize=8)
+    ax.set_xlabel("predicted", fontsize=8)
+    ax.set_ylabel("true", fontsize=8)

@@ -1,0 +1,154 @@
+"""Pictures of graphs: one graph, and what each pooling layer keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapnet.viz.graph_layout import graph_layout
+from tapnet.viz.style import COLOURS, INK, PALE, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tapnet.inference.explain import Explanation
+
+PANEL_POINTS = 145  # the side of the unit square in a panel
+LARGEST_NODE = 230.0
+LEAST_LETTERED_NODE = 70.0  # smaller nodes have no room for letters
+
+
+def draw_graph(
+    ax: Axes,
+    at: NDArray[np.float64],
+    edges: NDArray[np.int64],
+    *,
+    fill: Sequence[str],
+    size: Sequence[float] | float,
+    labels: Sequence[str] | None = None,
+    edge_colour: str = INK,
+    faint: NDArray[np.int64] | None = None,
+) -> None:
+    """Draws one graph: its nodes over its edges.
+
+    Args:
+        ax: The axes to draw on.
+        at: Where each node is drawn, ``[N, 2]``, as :func:`~tapnet.viz.graph_layout.graph_layout` returns it.
+        edges: Both ends of each edge, once, ``[2, E]``.
+        fill: The colour of each node.
+        size: The area of each node's circle, or of all, in square points.
+        labels: What is written into each node.
+        edge_colour: Of all edges.
+        faint: More edges, drawn pale below the others, ``[2, F]``.
+    """
+    from matplotlib.collections import LineCollection
+
+    if faint is not None and faint.size:
+        ax.add_collection(LineCollection(list(at[faint.T]), colors=PALE, linewidths=1.2, zorder=1))
+    if edges.size:
+        ax.add_collection(LineCollection(list(at[edges.T]), colors=edge_colour, linewidths=1.6, zorder=2))
+    ax.scatter(at[:, 0], at[:, 1], s=size, c=list(fill), edgecolors="white", linewidths=0.8, zorder=3)
+    for (x, y), label in zip(at, labels or (), strict=False):
+        ax.text(x, y, label, ha="center", va="center", fontsize=7, color="white", zorder=4)
+    middle, half = (at.max(axis=0) + at.min(axis=0)) / 2, np.ptp(at, axis=0) / 2 * 1.24
+    half = np.maximum(half, 0.6 * half.max(initial=0.1))  # a path is flat, its picture is not
+    ax.set_xlim(middle[0] - half[0], middle[0] + half[0])
+    ax.set_ylim(middle[1] - half[1], middle[1] + half[1])
+    ax.set_aspect("equal")
+    ax.axis("off")
+
+
+def draw_explanation(
+    edges: NDArray[np.int64],
+    explanation: Explanation,
+    category: NDArray[np.int64],
+    names: Sequence[str],
+    title: str,
+) -> Figure:
+    """Draws a graph and what each pooling layer of a network keeps of it, every node at the same place.
+
+    A node's size is the score by which the layer chose, its colour and letters are its category; dropped nodes are
+    grey.
+
+    Args:
+        edges: Both ends of each edge, once, ``[2, E]`` (``batch.edges_once``).
+        explanation: What the network does with the graph, from :func:`tapnet.inference.explain.explain`.
+        category: The category of each node, ``[N]``.
+        names: The name of each category.
+        title: Written above the picture.
+
+    Returns:
+        The figure; :func:`~tapnet.viz.style.save` writes it.
+    """
+    at = graph_layout(edges, len(category))
+    shown = [int(c) for c in np.unique(category)]
+    colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
+    marks = _marks([names[c] for c in shown])
+    mark = dict(zip(shown, marks, strict=True))
+    layers = explanation.layers
+    figure, axes = new_figure(0.4 + 3.1 * (len(layers) + 1), 4.0, 1, len(layers) + 1)
+    usual = _node_size(at)
+    lettered = usual >= LEAST_LETTERED_NODE
+    for i, ax in enumerate(axes.flat):
+        score = np.zeros(len(at))
+        kept = np.ones(len(at), dtype=bool)
+        if layers:
+            layer = layers[max(i - 1, 0)]
+            score[layer.nodes] = _from_zero_to_one(layer.score)
+            if i > 0:
+                kept[:] = False
+                kept[layer.nodes[layer.kept]] = True
+        inside = edges[:, kept[edges].all(axis=0)]
+        draw_graph(
+            ax,
+            at,
+            inside,
+            fill=[colour[int(c)] if k else PALE for c, k in zip(category, kept, strict=True)],
+            size=[usual * (0.55 + 0.9 * s) if k else usual * 0.3 for s, k in zip(score, kept, strict=True)],
+            labels=[mark[int(c)] if k else "" for c, k in zip(category, kept, strict=True)] if lettered else None,
+            faint=edges if i > 0 else None,
+        )
+        nodes, count = int(kept.sum()), inside.shape[1]
+        name = "input" if i == 0 else f"after pooling {i}"
+        ax.set_title(f"{name}\n{nodes} nodes, {count} edges", fontsize=9)
+    figure.suptitle(title, fontsize=10)
+    if len(shown) <= 12:
+        words = {c: names[c] if names[c] == mark[c] or not lettered else f"{mark[c]}: {names[c]}" for c in shown}
+        handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=words[c]) for c in shown]
+        handles.append(axes[0, 0].scatter([], [], s=20, c=PALE, label="dropped"))
+        handles.append(axes[0, 0].scatter([], [], s=0, label="(larger: a higher score)"))
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=min(len(handles), 9), fontsize=8, frameon=False
+        )
+    return figure
+
+
+def _node_size(at: NDArray[np.float64]) -> float:
+    """The area of a node's circle, so that neighbours on paper do not cover each other."""
+    from scipy.spatial import KDTree
+
+    if len(at) < 2:
+        return LARGEST_NODE
+    nearest = KDTree(at).query(at, k=2)[0][:, 1]
+    diameter = 0.8 * PANEL_POINTS * float(np.quantile(nearest, 0.1))
+    return float(np.clip(diameter**2, 6, LARGEST_NODE))
+
+
+def _marks(names: Sequence[str]) -> list[str]:
+    """What fits into a node: the name itself, its first two letters where they differ, else a number."""
+    if len(names) == 1:
+        return [names[0] if len(names[0]) <= 2 else ""]
+    for length in (1, 2):
+        marks = [name[:length] for name in names]
+        if len(set(marks)) == len(marks) and (length == 2 or all(len(name) == 1 for name in names)):
+            return marks
+    return [str(i + 1) for i in range(len(names))]
+
+
+def _from_zero_to_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+    return (values - low) / (high - low) if high > low else np.full(len(values), 0.5)

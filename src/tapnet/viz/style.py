@@ -1,0 +1,63 @@
+"""The look of every picture: colours, figures that need no screen, and files with the same bytes every time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tapnet.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK, GREY, PALE = "#222222", "#9a9a9a", "#d9d9d9"
+# Okabe and Ito's colours: told apart by the colour-blind, and in this order by their grey as well.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#777777")
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """Makes a figure that needs no screen.
+
+    Args:
+        width: Of the figure, in inches.
+        height: Of the figure, in inches.
+        rows: Of axes.
+        columns: Of axes.
+        **options: Passed on to ``Figure.subplots``.
+
+    Returns:
+        The figure and its axes, an array of shape ``[rows, columns]``.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def save(figure: Figure, stem: Path, endings: Sequence[str] = ("png", "svg")) -> list[str]:
+    """Writes a picture in each format; the same picture gives the same bytes.
+
+    Args:
+        figure: The picture.
+        stem: The file without its ending.
+        endings: The formats: ``"png"``, ``"svg"``, ``"pdf"``.
+
+    Returns:
+        The names of the files, without their folder.
+
+    Raises:
+        TapnetError: If a file cannot be written.
+    """
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "tapnet", "svg.fonttype": "none"}):
+        for ending in endings:
+            dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=ending, dpi=150, metadata=dated)
+            write_atomically(Path(f"{stem}.{ending}"), drawn.getvalue())
+    return [f"{stem.name}.{ending}" for ending in endings]

@@ -1,0 +1,419 @@
+"""Graphs in files of their own: what is written comes back, and what is wrong is named by file and reason."""
+
+import json
+import shutil
+import zipfile
+
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs import assert_same, datasets
+from graphs import write_graph as write
+from tapnet import GraphDataset, load_dataset
+from tapnet.errors import DataError
+from tapnet.io.graph_folder import FileGraph, NodeSchema, graph_names, join, parse_graph, read_graph, require_classes
+from tapnet.io.read import read
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
+
+
+def path_of(*labels, attribute="label"):
+    """A path whose nodes are a, b, c, … with these labels."""
+    graph = nx.Graph()
+    graph.add_nodes_from((chr(ord("a") + i), {attribute: label}) for i, label in enumerate(labels))
+    nx.add_path(graph, list(graph))
+    return graph
+
+
+def folder_of(tmp_path, labels_csv=None, **graphs):
+    """MINE/NAME.json of each graph, and labels.csv."""
+    folder = tmp_path / "MINE"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, graph in graphs.items():
+        write(graph, folder / f"{name}.json")
+    if labels_csv is not None:
+        (folder / "labels.csv").write_text(labels_csv)
+    return folder
+
+
+# ---- one graph ----
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
+
+
+@st.composite
+def own_graphs(draw):
+    """Graphs as people have them: names and labels are text, numbers stand beside."""
+    names = draw(st.lists(words, min_size=1, max_size=8, unique=True))
+    graph = draw(st.sampled_from([nx.Graph, nx.DiGraph]))()
+    for name in names:
+        number = draw(st.floats(-1e6, 1e6, width=32))
+        graph.add_node(name, label=draw(words), size=number, rank=draw(st.integers(-9, 9)))
+    graph.add_edges_from(draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(names)), max_size=12)))
+    return graph
+
+
+@given(own_graphs())
+@settings(max_examples=40)
+def test_both_formats_give_back_the_graph(tmp_path_factory, graph):
+    folder = tmp_path_factory.mktemp("graph")
+    expected = GraphDataset.from_networkx([graph], ["?"])
+    for file in (folder / "g.graphml", folder / "g.json"):
+        back = read_graph(write(graph, file))
+        assert dict(back.nodes(data=True)) == dict(graph.nodes(data=True))
+        assert {frozenset(e) for e in back.edges()} == {frozenset(e) for e in graph.edges()}
+        dataset = read(file, features="labels")
+        assert dataset.checksum == expected.with_features("labels").checksum
+        assert dataset.categories == expected.node_label_values
+        numbers = [[row["rank"], row["size"]] for _, row in graph.nodes(data=True)]
+        assert dataset.with_features("attributes").x.tolist() == numbers
+
+
+@given(datasets(edge_data=False))
+@settings(max_examples=30)
+def test_a_data_set_comes_back_from_its_graphs_in_json(tmp_path_factory, dataset):
+    folder = tmp_path_factory.mktemp("graphs")
+    for i in range(len(dataset)):
+        write(dataset.to_networkx(i), folder / f"{i}.json")
+    lines = [f"{i},{dataset.classes[y]}" for i, y in enumerate(dataset.y.tolist())]
+    (folder / "labels.csv").write_text("\n".join(["graph,class", *lines]))
+    back = read(folder, features=dataset.features)
+    assert [back.classes[y] for y in back.y] == [str(dataset.classes[y]) for y in dataset.y]
+    numbered = {"y": dataset.y, "classes": dataset.classes}
+    assert_same(dataset, GraphDataset(**{**vars_of(back), **numbered}), edge_data=False)
+
+
+def vars_of(dataset):
+    return {name: getattr(dataset, name) for name in GraphDataset.__dataclass_fields__}
+
+
+def test_edges_may_be_called_edges_and_names_may_be_left_out():
+    nodes = [{"label": "x"}, {"label": "y"}]
+    content = json.dumps({"nodes": nodes, "edges": [{"source": 0, "target": 1}]}).encode()
+    assert list(parse_graph(content, "g.json").edges()) == [(0, 1)]
+
+
+def test_tuples_as_names_come_back():
+    graph = nx.grid_2d_graph(2, 3)
+    content = json.dumps(nx.node_link_data(graph, edges="links")).encode()
+    assert set(parse_graph(content, "g.json")) == set(graph)
+
+
+def test_the_default_of_a_graphml_key_is_the_value_of_nodes_without_one():
+    content = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+      <key id="k" for="node" attr.name="label" attr.type="string"><default>C</default></key>
+      <graph edgedefault="undirected"><node id="a"/><node id="b"><data key="k">O</data></node></graph></graphml>"""
+    assert dict(parse_graph(content, "g.graphml").nodes(data="label")) == {"a": "C", "b": "O"}
+
+
+GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}</graphml>'
+LINK = '"links": [{}]'
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "lol">'
+    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefghi", "bcdefghij", strict=True))
+    + "]><graphml>&j;</graphml>"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("g.graphml", "", ":1: not XML (no element found)"),
+        ("g.graphml", "<graphml>\n<graph>", ":2: not XML (no element found)"),
+        ("g.graphml", '<?xml version="1.0" encoding="klingon"?><a/>', ": not XML (unknown encoding"),
+        ("g.graphml", BOMB, ": has a DOCTYPE"),
+        ("g.graphml", '<!DOCTYPE x SYSTEM "file:///etc/passwd"><graphml/>', ": has a DOCTYPE"),
+        ("g.graphml", "<html/>", ": no <graph> elements where one belongs"),
+        ("g.graphml", "<svg><graph/></svg>", ": not a GraphML graph"),
+        ("g.graphml", GRAPHML.format("<graph/><graph/>"), ": 2 <graph> elements where one belongs"),
+        ("g.graphml", GRAPHML.format("<graph/>"), ": the graph has no nodes"),
+        ("g.graphml", GRAPHML.format('<graph><node id="a"/><node id="a"/></graph>'), "a node is listed twice"),
+        ("g.graphml", GRAPHML.format('<graph><node id="a"/><edge source="a" target="b"/></graph>'), "is not there"),
+        ("g.graphml", GRAPHML.format('<graph><node id="a"><data key="k">1</data></node></graph>'), "no key k"),
+        ("g.graphml", GRAPHML.format("<a>" * 3000 + "</a>" * 3000), ": no <graph> elements"),
+        ("g.json", "", ": not JSON"),
+        ("g.json", "{", ": not JSON"),
+        ("g.json", "\ud800".encode(errors="surrogatepass"), ": not JSON"),
+        ("g.json", "1" * 5000, ": not JSON"),
+        ("g.json", "[1, 2]", ': not a node-link graph, which has the lists "nodes" and "links"'),
+        ("g.json", '{"nodes": [], "adjacency": []}', ": not a node-link graph"),
+        ("g.json", '{"nodes": [], "links": []}', ": the graph has no nodes"),
+        ("g.json", "[" * 100_000, ": nested too deeply"),
+        ("g.json", f'{{"nodes": [{{"id": {"[" * 900}{"]" * 900}}}], {LINK.format("")}}}', ": nested too deeply"),
+        ("g.json", f'{{"nodes": [1], {LINK.format("")}}}', ": node 0 is not an object"),
+        ("g.json", f'{{"nodes": [{{"id": {{}}}}], {LINK.format("")}}}', ": the name of a node is text or a number"),
+        ("g.json", f'{{"nodes": [{{"id": 1}}, {{"id": 1}}], {LINK.format("")}}}', ": node 1 is listed twice"),
+        ("g.json", f'{{"nodes": [{{"id": 1}}], {LINK.format("{}")}}}', ": edge 0 is not an object"),
+        (
+            "g.json",
+            f'{{"nodes": [{{"id": 1}}], {LINK.format(json.dumps({"source": 1, "target": 2}))}}}',
+            ": edge 0 names the node 2, which is not there",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_sentence_that_names_it(tmp_path, name, content, reason):
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataError) as error:
+        read_graph(file)
+    assert str(error.value).startswith(str(file))
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_damage_of_any_kind_is_an_error_of_one_line(data):
+    name = data.draw(st.sampled_from(["g.graphml", "g.json"]))
+    graph = path_of("C", "O", "N")
+    text = (
+        "\n".join(nx.generate_graphml(graph))
+        if name == "g.graphml"
+        else json.dumps(nx.node_link_data(graph, edges="links"))
+    )
+    content = bytearray(text.encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(content)))
+        stop = data.draw(st.integers(start, min(start + 20, len(content))))
+        content[start:stop] = data.draw(st.binary(max_size=4) | st.just(bytes(content[stop : stop + 9])))
+    message = f"{name}: fine"
+    try:
+        damaged = FileGraph.of(parse_graph(bytes(content), name), name)
+        join([damaged], [NodeSchema.of([damaged])], name=name)
+    except DataError as error:
+        message = str(error)
+    assert message.startswith(name)
+    assert "\n" not in message
+
+
+def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("tapnet.io.graph_folder.MAX_FILE_BYTES", 100)
+    with pytest.raises(DataError, match="larger than"):
+        read_graph(write(path_of(*"CCCCCC"), tmp_path / "g.json"))
+    with pytest.raises(DataError, match="nothing.json: cannot be read"):
+        read_graph(tmp_path / "nothing.json")
+
+
+# ---- what attributes mean ----
+
+
+def schema(*graphs):
+    return NodeSchema.of([FileGraph.of(graph, f"{i}.json") for i, graph in enumerate(graphs)])
+
+
+def with_attributes(**attributes):
+    graph = nx.Graph()
+    graph.add_node("a", **attributes)
+    graph.add_node("b", **attributes)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("attributes", "category", "numbers"),
+    [
+        ({"label": "C", "kind": "x", "mass": 1.5}, "label", ("mass",)),
+        ({"label": 6, "mass": 12, "charge": 0}, "label", ("charge", "mass")),
+        ({"element": "C", "mass": 1.5}, "element", ("mass",)),
+        ({"aromatic": True, "mass": 1.5}, "aromatic", ("mass",)),
+        ({"element": "C", "comment": "?"}, None, ()),
+        ({"mass": 1.5}, None, ("mass",)),
+        ({"mass": 1.5, "attributes": [1, 2, 3]}, None, ("attributes",)),
+        ({"element": "C", "where": {"x": 1}, "empty": None}, "element", ()),
+        ({}, None, ()),
+    ],
+)
+def test_the_category_is_the_label_or_the_only_text(attributes, category, numbers):
+    assert schema(with_attributes(**attributes))[:2] == (category, numbers)
+
+
+def test_what_only_some_files_have_does_not_count():
+    both = schema(with_attributes(element="C", comment="?", mass=1), with_attributes(element="C", charge=1))
+    assert both[:2] == ("element", ())
+
+
+def test_labels_that_some_lack_are_said():
+    lacks = path_of("C", "O")
+    del lacks.nodes["b"]["label"]
+    with pytest.raises(DataError, match="0.json: node 'b' has no 'label', though others have"):
+        schema(lacks)
+    with pytest.raises(DataError, match="1.json: its nodes have no 'label', though those of 0.json have"):
+        schema(path_of("C"), with_attributes(element="C"))
+
+
+@pytest.mark.parametrize("label", [["C"], {"C": 1}, float("nan")])
+def test_a_label_is_text_or_a_number(label):
+    graph = FileGraph.of(path_of(label), "g.json")
+    with pytest.raises(DataError, match="g.json: the 'label' of a node, its category, is text or a number"):
+        join([graph], [NodeSchema.of([graph])], name="g")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300, 10**400])
+def test_numbers_are_finite(number):
+    graph = FileGraph.of(with_attributes(mass=number), "g.json")
+    with pytest.raises(DataError, match="g.json: the attribute 'mass' of a node is NaN, infinite or too large"):
+        join([graph], [NodeSchema.of([graph])], name="g")
+
+
+def test_a_number_and_its_text_are_one_category():
+    graphs = [FileGraph.of(path_of(*labels), "g") for labels in ((1, 2), ("1", "2"))]
+    dataset = join(graphs, [NodeSchema.of(graphs)] * 2, name="g")
+    assert dataset.categories == ("1", "2")
+    assert dataset.x.tolist() == [0, 1, 0, 1]
+
+
+def test_without_any_text_the_degrees_count(tmp_path):
+    dataset = read(write(nx.star_graph(3), tmp_path / "g.json"))
+    assert (dataset.features, dataset.categories) == ("degrees", (1, 3))
+
+
+# ---- a folder of graphs ----
+
+ABC = {"a": path_of("C"), "b": path_of("C", "O"), "c": path_of("C", "O", "N")}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "graph,class\nc,ring\na.json,star\nb,ring\n",
+        "file,label\nc,ring\na,star\nb,ring",
+        "class,file\nring,c\nstar,a\nring,b\n",
+        "id,family,class\nc,?,ring\na,?,star\nb,?,ring\n",
+        "\ufeffGraph;Class\r\nc;ring\r\n\r\na;star\r\nb;ring\r\n",
+        "the graph\tits family\nc\tring\na\tstar\nb\tring\n",
+        'graph,class\n"c", ring\n"a", star \n"b", "ring"\n',
+    ],
+)
+def test_the_table_orders_the_graphs_and_gives_their_classes(tmp_path, table):
+    folder = folder_of(tmp_path, table, **ABC)
+    dataset = load_dataset(folder)
+    assert dataset.name == "MINE"
+    assert dataset.nodes_per_graph.tolist() == [3, 1, 2]
+    assert [dataset.classes[y] for y in dataset.y] == ["ring", "star", "ring"]
+    assert graph_names(folder) == ["c.json", "a.json", "b.json"]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ("", "labels.csv:1: the first line is a header of two columns, such as graph,class"),
+        ("graph\na\n", "labels.csv:1: the first line is a header"),
+        ("a,ring\nb,star\n", "labels.csv:1: the first line is a header"),
+        ("graph,class\n", "labels.csv: lists no graphs"),
+        ("graph,class\na,ring\nd,star\n", "labels.csv:3: 'd' is no graph file beside it"),
+        ("graph,class\n../MINE/a,ring\n", "labels.csv:2: '../MINE/a' is no graph file beside it"),
+        ("graph,class\na,ring\nb\n", "labels.csv:3: a file's name and its class belong here, not 'b'"),
+        ("graph,class\na,\n", "labels.csv:2: a file's name and its class belong here"),
+        ("graph,class\na,ring\na.json,star\n", "labels.csv:3: a.json is listed twice"),
+        ("graph,class\ntwin,ring\n", "labels.csv:2: 'twin' stands for twin.graphml and twin.json"),
+        (b"graph,class\na,\xff\n", "labels.csv: not UTF-8 text"),
+        ("graph,class\na," + "x" * 200_000, "labels.csv:2: not a table (field larger than"),
+    ],
+)
+def test_what_is_wrong_with_the_table_is_said_with_its_line(tmp_path, table, reason):
+    folder = folder_of(tmp_path, **ABC, twin=path_of("C"))
+    write(path_of("C"), folder / "twin.graphml")
+    (folder / "labels.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
+    with pytest.raises(DataError) as error:
+        load_dataset(folder)
+    assert reason in str(error.value)
+
+
+def test_a_file_that_is_not_listed_is_left_out_with_one_note(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\na,x\nb,y\n", **ABC)
+    (folder / "broken.json").write_text("{")
+    with pytest.warns(UserWarning, match="labels.csv does not list broken.json, c.json: left out") as notes:
+        assert len(load_dataset(folder)) == 2
+    assert len(notes) == 1
+
+
+def test_a_broken_file_that_is_listed_is_named(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\na,x\nb,y\nc,y\n", **ABC)
+    (folder / "b.json").write_text("{")
+    with pytest.raises(DataError, match="b.json: not JSON"):
+        load_dataset(folder)
+
+
+def test_without_a_table_the_classes_are_not_known(tmp_path):
+    folder = folder_of(tmp_path, **ABC)
+    dataset = load_dataset(folder)
+    assert dataset.classes == (None,)
+    assert dataset.nodes_per_graph.tolist() == [1, 2, 3]
+    assert graph_names(folder) == ["a.json", "b.json", "c.json"]
+    with pytest.raises(DataError, match=r"Write them into labels.csv .*graph,class"):
+        require_classes(dataset)
+    assert load_dataset(folder).classes == (None,)  # from the parsed copy
+
+
+def test_several_texts_are_no_category_and_that_is_said(tmp_path):
+    folder = folder_of(tmp_path, a=with_attributes(element="C", comment="?"))
+    with pytest.warns(UserWarning, match="comment, element could each be the nodes' category"):
+        assert load_dataset(folder).features == "degrees"
+
+
+def test_one_file_is_a_data_set_of_one_graph(tmp_path):
+    file = write(ABC["c"], tmp_path / "c.graphml")
+    dataset = load_dataset(str(file))
+    assert (dataset.name, len(dataset), dataset.categories) == ("c", 1, ("C", "N", "O"))
+    assert graph_names(file) == ["c.graphml"]
+
+
+def test_the_parsed_copy_follows_the_files(tmp_path, monkeypatch):
+    folder = folder_of(tmp_path, "graph,class\na,x\nb,y\nc,x\n", **ABC)
+    first = load_dataset(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr("tapnet.io.load.read_layout", lambda *_, **__: pytest.fail("parsed again"))
+        again = load_dataset(folder)
+    assert again.checksum == first.checksum
+    assert (again.classes, again.categories) == (first.classes, first.categories)
+    folder_of(tmp_path, "graph,class\na,x\nc,z\nb,x\n", **ABC)
+    assert load_dataset(folder).classes == ("x", "z")
+
+
+def test_an_archive_of_the_folder_is_the_same(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\nb,x\na,y\nc,x\n", **ABC)
+    with zipfile.ZipFile(tmp_path / "MINE.zip", "w") as out:
+        for file in folder.iterdir():
+            out.write(file, f"MINE/{file.name}")
+    assert load_dataset(tmp_path / "MINE.zip").checksum == load_dataset(folder).checksum
+
+
+def test_notes_beside_the_graphs_do_no_harm(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\na,x\nb,y\n", a=ABC["a"], b=ABC["b"])
+    (folder / "notes.txt").write_text("measured in May\n")
+    (folder / ".hidden.json").write_text("{")
+    assert len(load_dataset(folder)) == 2
+
+
+def test_a_text_with_a_json_beside_it_stays_a_text(tmp_path):
+    (tmp_path / "X").mkdir()
+    (tmp_path / "X" / "X.txt").write_text("1\n2 0\n0 1 1\n1 1 0\n")
+    (tmp_path / "X" / "about.json").write_text("{}")
+    assert load_dataset(tmp_path / "X").nodes_per_graph.tolist() == [2]
+
+
+def test_graphs_in_several_folders_are_not_guessed(tmp_path):
+    folder = folder_of(tmp_path / "ALL", **ABC)
+    assert len(load_dataset(tmp_path / "ALL")) == 3
+    shutil.copytree(folder, tmp_path / "ALL" / "OTHER")
+    with pytest.raises(DataError, match=r"ALL: graphs in several folders \(MINE, OTHER\); name one of them"):
+        load_dataset(tmp_path / "ALL")
+
+
+def test_the_folder_here_has_its_own_name(tmp_path, monkeypatch):
+    folder = folder_of(tmp_path, "graph,class\na,x\nb,y\n", a=ABC["a"], b=ABC["b"])
+    monkeypatch.chdir(folder)
+    assert load_dataset(".").name == "MINE"
+    monkeypatch.chdir(tmp_path)
+    assert torch.equal(load_dataset("MINE").y, torch.tensor([0, 1]))
+
+
+def test_a_graph_may_be_called_graph(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\ngraph,x\nb,y\n", graph=ABC["a"], b=ABC["b"])
+    assert graph_names(folder) == ["graph.json", "b.json"]
+    assert load_dataset(folder).classes == ("x", "y")

@@ -1,0 +1,388 @@
+"""load_dataset: where a set is looked for, the parsed copy, the download, and the catalogue."""
+
+import http.server
+import shutil
+import socketserver
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from test_formats import GOOD_TEXT, archive, run_on_terminal, write
+
+from tapnet import load_dataset
+from tapnet.data.catalog import CATALOG, Statistics, find_entry
+from tapnet.data.convert import assemble
+from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError, TapnetError
+from tapnet.files import cache_dir
+from tapnet.io import parsed_cache as cache
+from tapnet.io.dataset_files import layout_of
+from tapnet.io.tu import write_tu
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TAPNET_TU_URL", "http://127.0.0.1:9/none")
+    monkeypatch.setenv("TAPNET_PTC_URL", "http://127.0.0.1:9/none/PTC.txt")
+
+
+# ---- where it is looked for ----
+
+
+def test_a_path_is_a_folder_an_archive_or_a_text(tmp_path):
+    folder = write(tmp_path)
+    packed = archive(folder, tmp_path / "SMALL.zip")
+    (tmp_path / "T.txt").write_text(GOOD_TEXT)
+    assert [len(load_dataset(p)) for p in (folder, str(packed), tmp_path / "T.txt")] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("layout", ["SMALL", "SMALL/raw", "SMALL.zip", "SMALL.txt"])
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_a_name_is_found_in_the_data_folder(tmp_path, monkeypatch, layout, how):
+    folder, data = write(tmp_path / "made"), tmp_path / "data"
+    data.mkdir()
+    if layout.endswith(".zip"):
+        archive(folder, data / layout)
+    elif layout.endswith(".txt"):
+        (data / layout).write_text(GOOD_TEXT)
+    else:
+        shutil.copytree(folder, data / layout)
+    if how == "environment":
+        monkeypatch.setenv("TAPNET_DATA", str(data))
+    dataset = load_dataset("SMALL", data if how == "argument" else None)
+    assert (dataset.name, len(dataset)) == ("SMALL", 2)
+
+
+def test_mutag_is_there_on_every_machine():
+    dataset = load_dataset("mutag")
+    assert (dataset.name, dataset.place, len(dataset)) == ("MUTAG", "GraKeL", 188)
+
+
+def test_the_data_folder_comes_before_grakel(tmp_path):
+    folder = write(tmp_path / "made")
+    (tmp_path / "MUTAG").mkdir()
+    for file in folder.iterdir():
+        shutil.copy(file, tmp_path / "MUTAG" / file.name.replace("SMALL", "MUTAG"))
+    assert len(load_dataset("MUTAG", tmp_path)) == 2
+
+
+def test_a_bare_name_is_not_a_folder_that_happens_to_be_here(tmp_path, monkeypatch):
+    (tmp_path / "MUTAG").mkdir()
+    (tmp_path / "MUTAG" / "log.txt").write_text("epoch 1\n")
+    write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("MUTAG").place == "GraKeL"
+    assert load_dataset("SMALL").place == "path"
+
+
+@pytest.mark.parametrize("name", ["", "x" * 300])
+def test_impossible_names_are_no_traceback(name):
+    with pytest.raises(TapnetError):
+        load_dataset(name, download=False)
+
+
+def test_a_data_folder_that_is_none_is_said(tmp_path, monkeypatch):
+    with pytest.raises(SettingError, match="data_dir: .* is not a folder"):
+        load_dataset("MUTAG", tmp_path / "nothing")
+    monkeypatch.setenv("TAPNET_DATA", str(tmp_path / "nothing"))
+    with pytest.raises(SettingError, match="TAPNET_DATA: .* is not a folder"):
+        load_dataset("MUTAG")
+
+
+def test_own_data_under_a_known_name_keep_what_they_have(tmp_path):
+    folder = write(tmp_path, node_labels=None).rename(tmp_path / "PTC")
+    for file in folder.iterdir():
+        file.rename(folder / file.name.replace("SMALL", "PTC"))
+    assert load_dataset(folder).features == "degrees"
+
+
+def test_what_is_nowhere_is_said_with_the_places_looked_at(tmp_path):
+    with pytest.raises(DatasetNotFoundError, match=r"NOWHERE is not in .*\(data-dir\).*\(GraKeL\).*\(cache\)"):
+        load_dataset("NOWHERE", tmp_path, download=False)
+    with pytest.raises(DatasetNotFoundError, match="no such file or folder"):
+        load_dataset(tmp_path / "nothing.zip")
+
+
+# ---- the parsed copy ----
+
+
+def test_the_second_load_does_not_parse(tmp_path, monkeypatch):
+    folder = write(tmp_path)
+    first = load_dataset(folder)
+    monkeypatch.setattr("tapnet.io.load.read_layout", lambda *_, **__: pytest.fail("parsed again"))
+    second = load_dataset(folder)
+    assert second.checksum == first.checksum
+    assert second.categories == first.categories
+    assert second.edge_attributes.tolist() == first.edge_attributes.tolist()
+
+
+def test_a_changed_file_is_parsed_again(tmp_path):
+    folder = write(tmp_path)
+    assert load_dataset(folder).num_edges == 6
+    write(tmp_path, A="1, 2\n", edge_labels=None, edge_attributes=None)
+    (folder / "SMALL_edge_labels.txt").unlink()
+    (folder / "SMALL_edge_attributes.txt").unlink()
+    assert load_dataset(folder).num_edges == 2
+
+
+def test_a_damaged_parsed_copy_is_not_believed(tmp_path):
+    folder = write(tmp_path)
+    load_dataset(folder)
+    (copy,) = (tmp_path / "cache" / "parsed").glob("*.npz")
+    content = bytearray(copy.read_bytes())
+    content[len(content) // 2] ^= 255
+    copy.write_bytes(content)
+    assert load_dataset(folder).num_edges == 6
+    copy.write_bytes(content[: len(content) // 2])
+    assert load_dataset(folder).num_edges == 6
+
+
+def test_nothing_half_read_is_cached(tmp_path):
+    folder = write(tmp_path, edge_attributes="1\n")
+    with pytest.raises(DataError):
+        load_dataset(folder)
+    assert not list((tmp_path / "cache").rglob("*.npz"))
+
+
+def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "file" / "below"))
+    assert len(load_dataset(write(tmp_path))) == 2
+
+
+def test_features_can_be_chosen_and_are_not_cached(tmp_path):
+    folder = write(tmp_path)
+    assert load_dataset(folder, features="attributes").x.shape == (6, 2)
+    assert load_dataset(folder, features="degrees").categories == (0, 1, 2)
+    assert load_dataset(folder).features == "labels"
+    assert cache.load(layout_of(folder)).features == "labels"
+
+
+# ---- the download ----
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A web server over ``served``, which a test fills; ``cut`` makes it hang up half-way."""
+    served = tmp_path / "served"
+    served.mkdir()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        cut = False
+
+        def __init__(self, *args):
+            super().__init__(*args, directory=str(served))
+
+        def copyfile(self, source, outputfile):
+            content = source.read()
+            outputfile.write(content[: len(content) // 2] if self.cut else content)
+
+        def log_message(self, *_):
+            pass
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as tcp:
+        threading.Thread(target=tcp.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{tcp.server_address[1]}"
+        monkeypatch.setenv("TAPNET_TU_URL", url)
+        monkeypatch.setenv("TAPNET_PTC_URL", f"{url}/PTC.txt")
+        yield served, Handler
+        tcp.shutdown()
+
+
+def write_like(entry, file: Path) -> None:
+    """A text with as many graphs and classes as the paper's set has, each graph a single edge."""
+    graphs = [f"2 {g % entry.classes}\n0 1 1\n1 1 0\n" for g in range(entry.graphs)]
+    file.write_text(f"{entry.graphs}\n" + "".join(graphs))
+
+
+def downloads(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "cache" / "downloads"
+    return sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+
+
+def test_a_download_that_arrives_is_used_and_kept(tmp_path, server):
+    served, _ = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    write_like(CATALOG["PTC"], served / "PTC.txt")
+    assert load_dataset("SMALL").place == "download"
+    assert load_dataset("PTC").name == "PTC"
+    shutil.rmtree(served)
+    assert load_dataset("SMALL").place == "cache"
+    assert downloads(tmp_path) == ["PTC.txt", "PTC.txt.sha256", "SMALL.zip", "SMALL.zip.sha256"]
+
+
+def test_a_download_that_changed_on_the_disk_is_not_parsed(tmp_path, server):
+    served, _ = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    load_dataset("SMALL")
+    kept = tmp_path / "cache" / "downloads" / "SMALL.zip"
+    archive(write(tmp_path / "other", A="1, 2\n", edge_labels=None, edge_attributes=None), kept)
+    with pytest.raises(DataError, match="SMALL.zip: has changed since it was downloaded"):
+        load_dataset("SMALL")
+    kept.unlink()
+    assert load_dataset("SMALL").num_edges == 6
+
+
+def test_a_download_shows_a_bar_on_a_terminal_and_takes_it_away(tmp_path, server):
+    served, _ = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    code, shown = run_on_terminal("from tapnet import load_dataset; load_dataset('SMALL')")
+    assert code == 0, shown
+    assert b"downloading SMALL.zip" in shown
+    assert shown.count(b"\x1b[?25l") == shown.count(b"\x1b[?25h") > 0
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
+    assert cache_dir() == tmp_path / "cache"
+    monkeypatch.delenv("TAPNET_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    if sys.platform == "linux":
+        assert cache_dir() == tmp_path / "xdg" / "tapnet"
+
+
+def test_the_collections_own_name_is_asked_for(tmp_path, server):
+    served, _ = server
+    text = tmp_path / "REDDIT-MULTI-5K.txt"
+    write_like(CATALOG["REDDIT-MULTI5K"], text)
+    with zipfile.ZipFile(served / "REDDIT-MULTI-5K.zip", "w") as out:
+        out.write(text, text.name)
+    assert load_dataset("REDDIT-MULTI5K").name == "REDDIT-MULTI5K"
+
+
+def test_a_download_that_is_cut_off_leaves_nothing(tmp_path, server):
+    served, handler = server
+    archive(write(tmp_path / "made"), served / "SMALL.zip")
+    (served / "PTC.txt").write_text(GOOD_TEXT)
+    handler.cut = True
+    for name in ("SMALL", "PTC"):
+        with pytest.raises(DownloadError, match="cut off|IncompleteRead"):
+            load_dataset(name)
+    assert downloads(tmp_path) == []
+
+
+def test_a_download_of_something_else_leaves_nothing(tmp_path, server):
+    served, _ = server
+    (served / "SMALL.zip").write_text("<html>sign in first</html>")
+    (served / "PTC.txt").write_text("<html>sign in first</html>")
+    with zipfile.ZipFile(served / "OTHER.zip", "w") as out:
+        out.writestr("OTHER/readme.md", "no graphs here")
+    archive(write(tmp_path / "made"), served / "DD.zip")
+    archive(write(tmp_path / "made"), served / "UNKNOWN.zip")
+    for name in ("SMALL", "PTC", "OTHER", "DD", "UNKNOWN"):
+        with pytest.raises(DownloadError, match=r"what arrived is not the data set \(.*" + name):
+            load_dataset(name)
+    assert downloads(tmp_path) == []
+
+
+def test_a_name_that_the_collection_does_not_have(tmp_path, server):
+    with pytest.raises(DatasetNotFoundError, match="Nor is it at http"):
+        load_dataset("NOWHERE")
+
+
+def test_without_a_network_the_message_says_what_to_do(tmp_path):
+    with pytest.raises(DownloadError, match=r"data_dir or TAPNET_DATA.*failed: .*refused"):
+        load_dataset("REDDIT-MULTI12K")
+    assert downloads(tmp_path) == []
+
+
+# ---- the catalogue ----
+
+
+def test_the_catalogue_has_the_papers_ten_sets_under_all_their_names():
+    assert len(CATALOG) == 10
+    assert find_entry("reddit-multi-12k") is find_entry("REDDIT-MULTI12K") is CATALOG["REDDIT-MULTI12K"]
+    names = [name for entry in CATALOG.values() for name in entry.names]
+    assert len(names) == len(set(names))
+
+
+def test_a_mean_may_be_rounded_or_cut():
+    entry = CATALOG["PTC"]
+    assert Statistics(344, 25.56, 26, 2).differences(entry) == []
+    assert Statistics(344, 25.46, 26, 2).differences(entry) == []
+    assert Statistics(344, 14.29, 14, 2).differences(entry) == ["25.5 nodes in the paper"]
+    assert len(Statistics(343, 14.29, 14, 3).differences(entry)) == 3
+
+
+def test_mutag_from_grakel_has_element_names():
+    dataset = load_dataset("MUTAG")
+    assert dataset.category_names == ("C", "N", "O", "F", "I", "Cl", "Br")
+    assert dataset.class_names == ("not mutagenic", "mutagenic")
+    assert dataset.subset([0]).category_names == dataset.category_names
+    assert load_dataset("MUTAG", features="degrees").category_names == ("1", "2", "3", "4")
+
+
+# graphs, mean nodes, mean edges, classes, features: as counted when the archives were packed
+REAL = {
+    "MUTAG": (188, 17.93, 19.79, 2, 7),
+    "PTC": (344, 25.56, 25.96, 2, 19),
+    "PROTEINS": (1113, 39.06, 72.82, 2, 3),
+    "DD": (1178, 284.32, 715.66, 2, 82),
+    "IMDB-BINARY": (1000, 19.77, 96.53, 2, 65),
+    "IMDB-MULTI": (1500, 13.00, 65.94, 3, 59),
+    "REDDIT-BINARY": (2000, 429.63, 497.75, 2, 566),
+    "COLLAB": (5000, 74.49, 2457.50, 3, 367),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_real_archives_have_the_known_numbers(real_data, name):
+    dataset = load_dataset(name, real_data)
+    found = Statistics.of(dataset)
+    measured = (found.graphs, round(found.mean_nodes, 2), round(found.mean_edges, 2), found.classes)
+    assert (*measured, dataset.num_features) == REAL[name]
+    assert found.differences(CATALOG[name]) == []
+    if name == "REDDIT-BINARY":
+        assert int((dataset.degree == 0).sum()) == 21
+
+
+def test_both_copies_of_mutag_are_the_same_molecules(real_data):
+    ours, theirs = load_dataset("MUTAG"), load_dataset("MUTAG", real_data)
+    assert ours.place != theirs.place
+    assert sorted(ours.category_names) == sorted(theirs.category_names)
+    unmatched = molecules(theirs)
+    for mine in molecules(ours):
+        twin = next(
+            m for m in unmatched if m[:2] == mine[:2] and nx.is_isomorphic(m[2], mine[2], node_match=dict.__eq__)
+        )
+        unmatched.remove(twin)
+    assert unmatched == []
+
+
+def molecules(dataset) -> list[tuple[str, str, nx.Graph]]:
+    """Per graph its class, a hash that isomorphic graphs share, and the graph with elements on its nodes."""
+    found = []
+    for i in range(len(dataset)):
+        data, graph = dataset[i], nx.Graph()
+        graph.add_nodes_from((n, {"element": dataset.category_names[c]}) for n, c in enumerate(data.x.tolist()))
+        graph.add_edges_from(data.edge_index.T.tolist())
+        digest = nx.weisfeiler_lehman_graph_hash(graph, node_attr="element", iterations=4)
+        found.append((dataset.class_names[int(data.y)], digest, graph))
+    return found
+
+
+@pytest.mark.slow
+def test_graphs_of_the_size_of_reddit_multi12k(tmp_path):
+    """The two sets that are not at hand have 11,929 graphs of 391 nodes: sizes as in the paper, trees as graphs."""
+    entry = CATALOG["REDDIT-MULTI12K"]
+    rng = np.random.default_rng(0)
+    sizes = rng.geometric(1 / entry.mean_nodes, entry.graphs)
+    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    within = np.arange(sizes.sum()) - start
+    parent = start + (rng.random(len(within)) * within).astype(np.int64)
+    edges = np.stack([np.flatnonzero(within), parent[within > 0]])
+    dataset = assemble(name="BIG", nodes_per_graph=sizes, edge_index=edges, y=rng.integers(0, 11, entry.graphs))
+    assert dataset.num_edges == 2 * (len(within) - entry.graphs)
+    write_tu(dataset, tmp_path / "BIG")
+    back = load_dataset(tmp_path / "BIG")
+    assert back.checksum == dataset.checksum
+    assert load_dataset(tmp_path / "BIG").checksum == dataset.checksum  # from the parsed copy
+    assert back.batch(range(64)).num_nodes == int(sizes[:64].sum())
+
+
+def test_loading_shows_no_progress_where_nobody_watches(tmp_path, capsys):
+    load_dataset(write(tmp_path))
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,176 @@
+"""Each compiled loop against the plain version that stands beside it, and both against a third where there is one."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from tapnet._loops import csr, rows, segments
+from tapnet._loops.ranges import offsets
+
+seeds = st.integers(0, 10**6)
+sizes_of_segments = st.lists(st.integers(0, 12), min_size=1, max_size=8)
+floats = st.sampled_from([torch.float32, torch.float64])
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@st.composite
+def edges(draw, directed: bool | None = None):
+    """[2, E] with self-loops and repeated columns in any order, and the number of nodes."""
+    n, random = draw(st.integers(1, 20)), generator(draw(seeds))
+    columns = torch.randint(0, n, (2, draw(st.integers(0, 60))), generator=random)
+    if not (draw(st.booleans()) if directed is None else directed):
+        columns = torch.cat([columns, columns.flip(0)], dim=1)
+    if draw(st.booleans()):  # in order, for which there is a shorter way
+        columns = columns[:, torch.argsort(columns[0] * n + columns[1])]
+    return columns, n
+
+
+def dense_of(edge_index: torch.Tensor, n: int) -> torch.Tensor:
+    matrix = torch.zeros(n, n)
+    matrix[edge_index[0], edge_index[1]] = 1
+    return matrix.fill_diagonal_(0)
+
+
+def dense_of_csr(rowptr: torch.Tensor, col: torch.Tensor, n: int) -> torch.Tensor:
+    return torch.from_numpy(csr_array((np.ones(len(col)), col.numpy(), rowptr.numpy()), shape=(n, n)).toarray()).float()
+
+
+def assert_identical(ours, plain) -> None:
+    for a, b in zip(ours, plain, strict=True):
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b)
+
+
+# ---- csr ----
+
+
+@given(edges())
+def test_edges_to_csr(graph):
+    edge_index, n = graph
+    ours, ours_transposed = csr.to_csr_loops(edge_index, n)
+    plain, plain_transposed = csr.to_csr_torch(edge_index, n)
+    assert_identical(ours, plain)
+    assert_identical(ours if ours_transposed is None else ours_transposed, plain_transposed)
+    assert torch.equal(dense_of_csr(*ours, n), dense_of(edge_index, n))
+
+
+@given(edges())
+def test_symmetry(graph):
+    matrix = csr.to_csr_torch(*graph)[0]
+    expected = dense_of(*graph)
+    assert csr.is_symmetric(*(t.numpy() for t in matrix)) == torch.equal(expected, expected.T)
+
+
+@given(edges(), seeds)
+def test_the_subgraph_of_some_nodes(graph, seed):
+    edge_index, n = graph
+    rowptr, col = csr.to_csr_torch(edge_index, n)[0]
+    perm = (torch.rand(n, generator=generator(seed)) < 0.5).nonzero()[:, 0]
+    ours, plain = csr.induced_csr(rowptr, col, perm), csr.induced_csr_torch(rowptr, col, perm)
+    assert_identical(ours, plain)
+    assert torch.equal(dense_of_csr(*ours, len(perm)), dense_of(edge_index, n)[perm][:, perm])
+    attributes = torch.arange(edge_index.size(1))
+    kept, kept_attributes = csr.induced_edges(perm, edge_index, attributes, n)
+    assert_identical((kept, kept_attributes), csr.induced_edges_torch(perm, edge_index, n))
+    assert torch.equal(perm[kept], edge_index[:, kept_attributes])
+
+
+@given(edges(), floats)
+def test_inverse_degrees(graph, dtype):
+    rowptr, _ = csr.to_csr_torch(*graph)[0]
+    ours = csr.inverse_degree(rowptr, dtype)
+    assert_identical([ours], [csr.inverse_degree_torch(rowptr, dtype)])
+    assert torch.equal(ours[:, 0], 1 / (dense_of(*graph).sum(1).to(dtype) + 1))
+
+
+# ---- segments ----
+
+
+@given(sizes_of_segments, st.integers(1, 20), st.integers(1, 20))
+def test_how_many_are_kept(sizes, a, b):
+    ptr, (least, most) = offsets(torch.tensor(sizes)), sorted((a, b))
+    ours = segments.kept_ptr(ptr, least, most)
+    assert_identical([ours], [segments.kept_ptr_torch(ptr, least, most)])
+    assert ours.diff().tolist() == [-(-n * least // most) for n in sizes]
+
+
+@given(st.lists(st.integers(0, 12) | st.integers(60, 80), min_size=1, max_size=6), seeds, floats, st.booleans())
+def test_top_k_with_ties(sizes, seed, dtype, negative):
+    """Long segments, too: beyond 64 entries the loop goes another way."""
+    random, sizes = generator(seed), torch.tensor(sizes)
+    score = torch.randint(-2 if negative else 0, 3, (int(sizes.sum()),), generator=random).to(dtype) / 7
+    k = (torch.rand(len(sizes), generator=random) * (sizes + 1)).long().clamp(max=sizes)
+    ptr, new_ptr = offsets(sizes), offsets(k)
+    expected = []
+    for g, first in enumerate(ptr[:-1].tolist()):
+        best = sorted(range(first, first + int(sizes[g])), key=lambda i: (-score[i].item(), i))
+        expected += sorted(best[: int(k[g])])
+    for find in (segments.top_k_loop, segments.top_k_torch):
+        assert find(score, new_ptr, ptr).tolist() == expected
+
+
+@given(sizes_of_segments, seeds, floats)
+def test_softmax_and_its_gradient(sizes, seed, dtype):
+    random, ptr = generator(seed), offsets(torch.tensor(sizes))
+    values, grad = torch.randn(2, int(ptr[-1]), generator=random, dtype=dtype)
+    ours = segments.softmax(values, ptr)
+    torch.testing.assert_close(ours, segments.softmax_torch(values, ptr))
+    torch.testing.assert_close(
+        segments.softmax_backward(grad, ours, ptr), segments.softmax_backward_torch(grad, ours, ptr)
+    )
+    leaf = values.clone().requires_grad_()
+    expected = torch.cat([part.softmax(0) for part in leaf.split(sizes)])
+    torch.testing.assert_close(ours, expected.detach())
+    expected.backward(grad)
+    torch.testing.assert_close(segments.softmax_backward(grad, ours, ptr), leaf.grad)
+
+
+@given(sizes_of_segments, seeds, floats)
+def test_readout_and_its_gradient(sizes, seed, dtype):
+    random, ptr = generator(seed), offsets(torch.tensor(sizes))
+    h = torch.randint(-3, 4, (int(ptr[-1]), 5), generator=random).to(dtype)  # whole numbers: many equal maxima
+    ours = torch.from_numpy(segments.readout_loop(ptr.numpy(), h.numpy()))
+    plain, where = segments.readout_torch(h, ptr)
+    torch.testing.assert_close(ours, plain)
+    for g, part in enumerate(h.split(sizes)):
+        expected = torch.cat([part.amax(0), part.mean(0), part.sum(0)]) if len(part) else torch.zeros(15, dtype=dtype)
+        torch.testing.assert_close(ours[g], expected)
+    grad = torch.randn(len(sizes), 15, generator=random, dtype=dtype)
+    torch.testing.assert_close(
+        segments.readout_backward_loop(grad, h, ours, ptr), segments.readout_backward_torch(grad, where, ptr)
+    )
+
+
+# ---- rows ----
+
+
+@given(st.integers(1, 12), seeds, floats, st.booleans())
+def test_the_gradient_of_the_gate(n, seed, dtype, with_zero):
+    random = generator(seed)
+    x, score = torch.randn(n, 3, generator=random, dtype=dtype), torch.rand(n, generator=random, dtype=dtype) + 0.1
+    if with_zero:
+        score[0] = 0
+    perm = torch.arange(0, n, 2)
+    rows_kept, grad = x[perm], torch.randn(len(perm), 3, generator=random, dtype=dtype)
+    ours = rows.gate_backward_loop(perm, grad, rows_kept, score)
+    for a, b in zip(ours, rows.gate_backward_torch(perm, grad, rows_kept, score), strict=True):
+        torch.testing.assert_close(a, b)
+    divisor = torch.where(score[perm] == 0, 1, score[perm])
+    torch.testing.assert_close(ours[1][perm], (grad * rows_kept).sum(1) / divisor)
+
+
+@pytest.mark.parametrize("draw", [rows.dropout_loop, rows.dropout_torch])
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_dropout_keeps_the_mean_and_repeats_itself(draw, p):
+    h = torch.ones(400, 500)
+    dropped = draw(h, p, 3)
+    assert torch.equal(dropped, draw(h, p, 3))
+    assert not torch.equal(dropped, draw(h, p, 4))
+    assert abs(float((dropped == 0).float().mean()) - p) < 0.01
+    torch.testing.assert_close(dropped[dropped != 0], torch.full((int((dropped != 0).sum()),), 1 / (1 - p)))

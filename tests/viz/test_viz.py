@@ -1,0 +1,61 @@
+"""Pictures: the same ones every time, with what they are to show."""
+
+import networkx as nx
+import numpy as np
+
+from tapnet.viz import draw_graph, draw_run, new_figure, save
+from tapnet.viz.graph_layout import graph_layout
+from tapnet.viz.style import COLOURS
+
+
+def test_distances_on_paper_follow_those_in_the_graph():
+    for graph in (nx.path_graph(8), nx.cycle_graph(9), nx.grid_2d_graph(4, 5)):
+        graph = nx.convert_node_labels_to_integers(graph)
+        at = graph_layout(np.array(graph.edges).T, len(graph))
+        assert at.min() >= 0
+        assert at.max() <= 1
+        on_paper = np.linalg.norm(at[:, None] - at, axis=-1)
+        in_graph = nx.floyd_warshall_numpy(graph)
+        assert np.corrcoef(on_paper.ravel(), in_graph.ravel())[0, 1] > 0.9
+
+
+def test_components_and_single_nodes_are_drawn_apart():
+    at = graph_layout(np.array([[0, 2], [1, 3]]), 5)
+    distance = np.linalg.norm(at[:, None] - at, axis=-1) + np.eye(5)
+    assert distance.min() > 0.05
+    assert graph_layout(np.zeros((2, 0), dtype=np.int64), 1).shape == (1, 2)
+
+
+def picture():
+    figure, axes = new_figure(3, 3)
+    edges = np.array([[0, 1], [1, 2]])
+    labels, faint = ["a", "b", "c"], np.array([[0], [2]])
+    draw_graph(axes[0, 0], graph_layout(edges, 3), edges, fill=COLOURS[:3], size=50, labels=labels, faint=faint)
+    return figure
+
+
+def test_the_same_picture_gives_the_same_bytes(tmp_path):
+    assert save(picture(), tmp_path / "one") == ["one.png", "one.svg"]
+    save(picture(), tmp_path / "two")
+    for ending in ("png", "svg"):
+        assert (tmp_path / f"one.{ending}").read_bytes() == (tmp_path / f"two.{ending}").read_bytes()
+    assert save(picture(), tmp_path / "three", ["pdf"]) == ["three.pdf"]
+    assert (tmp_path / "three.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_graph_has_its_nodes_edges_and_labels():
+    (ax,) = picture().axes
+    faint, edges, nodes = ax.collections
+    assert len(faint.get_segments()) == 1
+    assert len(edges.get_segments()) == 2
+    assert len(nodes.get_offsets()) == 3
+    assert [text.get_text() for text in ax.texts] == ["a", "b", "c"]
+
+
+def test_curves_are_the_mean_over_the_folds():
+    curves = [{"test_accuracy": [50.0, 60.0], "train_loss": [1.0, 0.5]}, {"test_accuracy": [70.0, 80.0, 90.0]}]
+    accuracy, loss, matrix = draw_run(curves, np.array([[3, 1], [0, 4]]), ["no", "yes"], "a title").axes
+    np.testing.assert_allclose(accuracy.lines[0].get_ydata(), [60.0, 70.0])  # as far as every fold goes
+    np.testing.assert_allclose(loss.lines[0].get_ydata(), [1.0, 0.5])
+    assert [text.get_text() for text in matrix.texts] == ["3\n75 %", "1\n25 %", "0\n0 %", "4\n100 %"]
+    assert len(draw_run(curves, None, [], "a title").axes) == 2
