@@ -13,10 +13,10 @@ from tapnet import TAPNet, load_dataset
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
-from tapnet.training.trainer import make_optimizer, train_steps
 from tapnet.models.base import ELEMENTS_AT_ONCE, DataShape, micro_batches_within
 from tapnet.models.registry import MODELS, MUTAG, describe, find_model
 from tapnet.training.settings import TrainingSettings
+from tapnet.training.trainer import make_optimizer, train_steps
 
 NETWORKS = [name for name, spec in MODELS.items() if spec.build is not None]
 POOLS = ["topk", "sort", "diff", "sag", "eigen", "haar", "none"]

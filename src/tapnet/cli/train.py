@@ -206,7 +206,7 @@ def train(
                 **_named_settings(other_settings or []),
             )
     except Interrupted as stopped:
-        stop(f"{stopped}; the same command continues from there", INTERRUPTED)
+        stop(f"{stopped}; the same command goes on from there", INTERRUPTED)
     if torchrun_rank() > 0:  # the first process of the group reports
         return
     first, values = result.results[0].trial, result.to_dict()

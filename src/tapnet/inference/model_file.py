@@ -154,7 +154,7 @@ class ModelCard(_Part):
     attribute_names: Words = None
     final: Annotated[FinalRecord | None, Lenient] = None
     cross_validation: Annotated[CrossValidationRecord | None, Lenient] = None
-    estimator: Annotated[EstimatorRecord | None, Lenient] = None
+    estimator: EstimatorRecord | None = None
 
     @validator(mode="after")
     def _check_sizes(self) -> ModelCard:
