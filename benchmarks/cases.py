@@ -20,7 +20,6 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import SAGPooling, TopKPooling
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.experiments.run_trial import make_optimizer, train_epoch
 from tapnet.io import parsed_cache as cache
 from tapnet.io.dataset_files import layout_of
 from tapnet.io.read import read_layout
@@ -29,6 +28,7 @@ from tapnet.models.registry import find_model
 from tapnet.nn.tap import TAPooling
 from tapnet.ops.gate import straight_through
 from tapnet.training.settings import TrainingSettings
+from tapnet.training.trainer import make_optimizer, train_steps
 
 from .data import bench_dataset
 from .measure import Ratio, compare, seconds
@@ -69,7 +69,7 @@ def our_epoch(dataset: GraphDataset) -> Callable[[], float]:
     """An epoch of TAPNet as ``tapnet train`` runs it; returns the mean loss."""
     model = our_model(dataset)
     optimizer = make_optimizer(model, TrainingSettings())
-    return lambda: train_epoch(model, optimizer, dataset, torch.randperm(len(dataset)).split(BATCH))
+    return lambda: train_steps(model, optimizer, dataset, torch.randperm(len(dataset)).split(BATCH))
 
 
 def peer_epoch(dataset: GraphDataset) -> Callable[[], float]:

@@ -132,7 +132,7 @@ def test_train_takes_every_setting(tmp_path):
         ("--folds 2", 2, "needs at least 3 folds"),
         ("--only-folds 0,x", 2, "--only-folds is a list such as 0,3"),
         ("--only-folds 11", 2, "there is no fold 11"),
-        ("--jobs 0", 2, "--jobs is at least 1"),
+        ("--jobs 0", 2, "jobs is at least 1"),
         ("--threads 0", 2, "threads is at least 1"),
         ("--seed -1", 2, "seed is a whole number"),
         ("--device tpu", 2, "--device is auto, cpu or cuda"),

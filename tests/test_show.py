@@ -18,7 +18,7 @@ from tapnet import TAPNet, load_dataset
 from tapnet.errors import DataError, SettingError
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.inference.explain import explain
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 from tapnet.io.tu import write_tu
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.viz.graph_layout import graph_layout
@@ -116,9 +116,9 @@ def test_a_category_that_it_never_saw_counts_as_none_and_is_named(model):
 def test_a_file_that_is_no_model_is_one_sentence(model, tmp_path, damage):
     from safetensors.torch import load_file
 
-    from tapnet.experiments.store import load_model_file
+    from tapnet.inference.model_file import read_model
 
-    weights, about = load_file(model), load_model_file(model)[1]
+    weights, about = load_file(model), read_model(model)[1].to_dict()
     file = tmp_path / "bad.safetensors"
     if damage == "weights":
         weights.pop(next(iter(weights)))

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from tapnet.data.batch import GraphBatch as GraphBatch
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.errors import TapnetError as TapnetError
+    from tapnet.experiments.cross_validate import cross_validate as cross_validate
+    from tapnet.inference.model import load_model as load_model
     from tapnet.io.load import load_dataset as load_dataset
     from tapnet.models.tapnet import TAPNet as TAPNet
     from tapnet.nn.link import link_prediction_loss as link_prediction_loss
@@ -24,8 +26,10 @@ _HOMES = {
     "TAPNet": "tapnet.models.tapnet",
     "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",
+    "cross_validate": "tapnet.experiments.cross_validate",
     "link_prediction_loss": "tapnet.nn.link",
     "load_dataset": "tapnet.io.load",
+    "load_model": "tapnet.inference.model",
     "unpool": "tapnet.nn.tap",
 }
 

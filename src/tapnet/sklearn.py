@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,14 +23,14 @@ from torch import Tensor
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, SettingError
-from tapnet.experiments.final import model_file
-from tapnet.experiments.run_trial import describe_model, make_optimizer, train_epoch
-from tapnet.experiments.trial import Trial
 from tapnet.inference.explain import Layer
 from tapnet.inference.explain import explain as explain_network
-from tapnet.inference.saved import GRAPHS_AT_ONCE, SavedModel
+from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
+from tapnet.inference.model import SavedModel, load_model
+from tapnet.inference.model_file import EstimatorRecord, ModelCard, TrainingRecord
 from tapnet.io.graph_folder import require_classes
 from tapnet.models.base import DataShape
+from tapnet.models.predictor import embed_graphs
 from tapnet.models.tapnet import SPEC, Activation, Pool, TAPNet, TAPNetSettings
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
@@ -38,20 +38,17 @@ from tapnet.nn.tap import Gate
 from tapnet.ops.csr import Norm
 from tapnet.progress import counting
 from tapnet.training.settings import TrainingSettings
+from tapnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    import networkx as nx
-    from torch_geometric.data import Data
-
-    Graph: TypeAlias = nx.Graph | Data
-    Graphs: TypeAlias = GraphDataset | Sequence[nx.Graph] | Sequence[Data] | NDArray[np.object_]
+    from tapnet.inference.inputs import Graph, Graphs
 
 ROWS_PRINTED = 10  # nodes of a pooling layer
 
 
 @dataclass(frozen=True)
 class NodeVotes:
-    """What a pooling layer thought of one node."""
+    """A node that came into a pooling layer: whether it was kept, its score and the parts of it."""
 
     node: Hashable  # its name in the graph
     kept: bool
@@ -92,7 +89,7 @@ class GraphExplanation:
 
 
 class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """TAPNet with scikit-learn's manners: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
+    """TAPNet with scikit-learn's conventions: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
 
     Graphs come as a list (a tuple, an object array) of NetworkX graphs or of PyG ``Data``, or as a ``GraphDataset``.
     Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings.
@@ -191,28 +188,28 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         Without ``y`` the graphs carry them: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
         """
         settings, training = self._settings()
-        graphs = _checked(X)
+        graphs = check_graphs(X)
         classes, codes = _numbered(_targets(graphs, y))
         dataset = self._dataset(graphs, codes)
         if self.features is None and dataset.node_labels is None and dataset.node_attributes is None:
-            self._note_what_is_unused(graphs)
+            self._warn_of_unused_attributes(graphs)
         values = tuple(classes.tolist())
         names = dataset.class_names if values == dataset.classes else None
         dataset = replace(dataset, y=torch.from_numpy(codes), classes=values, class_names=names)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         train, held_out = self._split(codes, rng)
-        about = self._describe(dataset, settings, training, seed, _kind(graphs))
+        card = self._card(dataset, settings, training, seed, kind_of(graphs))
         with _alone(self.threads, seed):
             assert SPEC.build is not None
-            model = SavedModel(SPEC.build(DataShape.of(dataset), settings), about)
-            self._train(model, dataset, training, train, held_out, torch.Generator().manual_seed(seed))
+            model = SavedModel(SPEC.build(DataShape.of(dataset), settings), card)
+            self._train(model, dataset, training, train, held_out, seed)
         self.model_, self.classes_, self.n_features_in_ = model, classes, dataset.num_features
         return self
 
-    def _note_what_is_unused(self, graphs: Any) -> None:
-        """Nodes with something to tell, under another name than the one that is read."""
-        if _kind(graphs) != "NetworkX":
+    def _warn_of_unused_attributes(self, graphs: Any) -> None:
+        """Warns of node attributes under another name than the one that is read."""
+        if kind_of(graphs) != "NetworkX":
             return
         names = [set(values) for g in graphs for _, values in g.nodes(data=True)]
         everywhere: set[Any] = set.intersection(*names) if names else set()
@@ -231,33 +228,31 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         training: TrainingSettings,
         train: Tensor,
         held_out: Tensor | None,
-        order: torch.Generator,
+        seed: int,
     ) -> None:
-        network, optimizer = model.network, make_optimizer(model.network, training)
-        data = model.encode(dataset)
-        unseen = None if held_out is None else model.encode(dataset.subset(held_out))
+        trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed)
+        validation = None if held_out is None else model.encode(dataset.subset(held_out))
         losses: list[float] = []
         validation_losses: list[float] = []
-        best, best_weights = 0, network.state_dict()
+        best, best_weights = 0, model.network.state_dict()
         with counting(training.epochs, "TAPClassifier") if self.verbose else nullcontext(_nothing) as advance:
-            for epoch in range(1, training.epochs + 1):
-                shuffled = train[torch.randperm(len(train), generator=order)]
-                losses.append(train_epoch(network, optimizer, data, shuffled.split(training.batch_size)))
+            while trainer.epoch < training.epochs:
+                losses.append(trainer.train_epoch())
                 advance(1)
                 if not math.isfinite(losses[-1]):
                     raise SettingError(
-                        f"training diverged in epoch {epoch}: the loss is {losses[-1]}; lr is {training.lr:g}, "
+                        f"training diverged in epoch {trainer.epoch}: the loss is {losses[-1]}; lr is {training.lr:g}, "
                         "a smaller one may help"
                     )
-                if unseen is None:
+                if validation is None:
                     continue
-                validation_losses.append(_loss(model, unseen))
+                validation_losses.append(_validation_loss(model, validation))
                 if best == 0 or validation_losses[-1] < validation_losses[best - 1]:
-                    best, best_weights = epoch, {k: v.clone() for k, v in network.state_dict().items()}
-                elif epoch - best >= self.n_iter_no_change:
+                    best, best_weights = trainer.epoch, {k: v.clone() for k, v in model.network.state_dict().items()}
+                elif trainer.epoch - best >= self.n_iter_no_change:
                     break
-        network.load_state_dict(best_weights)
-        network.eval()
+        model.network.load_state_dict(best_weights)
+        model.network.eval()
         self.n_iter_, self.loss_curve_ = len(losses), losses
         self.validation_loss_curve_ = validation_losses if best else None
         self.best_epoch_ = best or len(losses)
@@ -292,21 +287,24 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         train, held_out = (torch.from_numpy(np.sort(part)) for part in parts)
         return train, held_out
 
-    def _describe(
+    def _card(
         self, dataset: GraphDataset, settings: TAPNetSettings, training: TrainingSettings, seed: int, kind: str
-    ) -> dict[str, Any]:
+    ) -> ModelCard:
         """What a model file says, and how this estimator was made."""
-        trial = Trial(
-            dataset.name, dataset.checksum, SPEC.name, settings, "fair", 0,
-            training=training, seed=seed, threads=_native(self.threads),
-        )  # fmt: skip
-        about = describe_model(trial, dataset)
-        for key in ("protocol", "fold", "folds"):  # there were none
-            del about["trial"][key]
+        record = TrainingRecord(
+            dataset=dataset.name,
+            data=dataset.checksum,
+            model=SPEC.name,
+            settings=settings.to_dict(),
+            training=training.to_dict(),
+            seed=seed,
+            threads=_native(self.threads),
+            device="cpu",
+        )
         said = settings.to_dict() | training.to_dict()
         own = {name: _native(value) for name, value in self.get_params().items() if name not in said}
-        about["estimator"] = {k: v for k, v in own.items() if _in_json(v)} | {"input": kind}
-        return about
+        estimator = EstimatorRecord(**{k: v for k, v in own.items() if _in_json(v)} | {"input": kind})
+        return ModelCard.of(record, dataset, estimator=estimator)
 
     # ---- prediction ----
 
@@ -318,37 +316,33 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
 
     def predict_proba(self, X: Graphs) -> NDArray[np.float64]:
         """[G, C] in the order of ``classes_``."""
-        data = self._read(X)
+        data = self._encoded(X)
         with _alone(self.threads):
             return self.model_.probabilities(data).double().numpy()
 
     def transform(self, X: Graphs) -> NDArray[np.float32]:
         """[G, width] graph embeddings: the readouts of all levels, which are what the classifier gets."""
-        data = self._read(X)
-        network, found = self._network, torch.empty(len(data), self._n_features_out)
-        with _alone(self.threads), torch.inference_mode():
-            for graphs in torch.arange(len(data)).split(GRAPHS_AT_ONCE):
-                for part in network.micro_batches(graphs, data.nodes_per_graph[graphs]):
-                    found[part] = network.readouts(network.levels(data.batch(part)))
-        return found.numpy()
+        data = self._encoded(X)
+        with _alone(self.threads):
+            return embed_graphs(self._network, data).numpy()
 
     def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """The accuracy; without ``y`` by the classes that the graphs carry."""
         check_is_fitted(self)
-        return float(super().score(X, column_or_1d(_targets(_checked(X), y)), sample_weight))
+        return float(super().score(X, column_or_1d(_targets(check_graphs(X), y)), sample_weight))
 
     def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
         """Which nodes each pooling layer kept of one graph, by their names, and why."""
         check_is_fitted(self)
         if isinstance(graph, list | tuple):
             raise DataError("one graph is explained at a time: give the graph itself, not a list")
-        graphs = graph if isinstance(graph, GraphDataset) else _checked([graph])
+        graphs = graph if isinstance(graph, GraphDataset) else check_graphs([graph])
         if len(graphs) != 1:
             raise DataError(f"one graph is explained at a time, not {len(graphs)}")
-        data = self._read(graphs)
+        data = self._encoded(graphs)
         with _alone(self.threads):
             found = explain_network(self._network, data.batch([0]))
-        names = list(graphs[0]) if _kind(graphs) == "NetworkX" else range(data.num_nodes)
+        names = list(graphs[0]) if kind_of(graphs) == "NetworkX" else range(data.num_nodes)
         classes = self.classes_.tolist()
         return GraphExplanation(
             classes[int(found.probabilities.argmax())],
@@ -356,11 +350,10 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             tuple(_explained(layer, names) for layer in found.layers),
         )
 
-    def _read(self, X: Graphs) -> GraphDataset:
+    def _encoded(self, X: Graphs) -> GraphDataset:
         """The graphs as the network reads them."""
         check_is_fitted(self)
-        graphs = _checked(X)
-        dataset = self._dataset(graphs, np.zeros(len(graphs), np.int64), self.model_)
+        dataset = self.model_.to_dataset(check_graphs(X))
         return self.model_.encode(dataset, [f"graph {i}" for i in range(len(dataset))])
 
     @property
@@ -387,23 +380,31 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         estimator keeps any, and the loss curve too.
         """
         check_is_fitted(self)
-        about = dict(self.model_.about)
+        given = {}
         for what in ("classes", "categories"):
-            values = about[what] and [_native(value) for value in about[what]]
-            odd = [v for v in values or () if not all(map(_in_json, v if isinstance(v, tuple) else (v,)))]
+            values = getattr(self.model_, what)
+            given[what] = values and tuple(_native(value) for value in values)
+            odd = [v for v in given[what] or () if not all(map(_in_json, v if isinstance(v, tuple) else (v,)))]
             if odd:
                 raise DataError(f"a model file cannot hold {odd[0]!r}, one of the {what}; pickle the estimator instead")
-            about[what] = values
-        replace(self.model_, about=about).save(Path(path))
+        replace(self.model_, card=self.model_.card.replace(**given)).save(Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> TAPClassifier:
-        """From a file that ``save`` or training by command wrote, or a run's folder; safe with a stranger's."""
-        saved = SavedModel.load(model_file(Path(path)))
+        """Loads an estimator from a file that ``save`` or a run wrote; a stranger's file is safe to load.
+
+        Args:
+            path: a model file, or the folder of a run with a final model.
+
+        Raises:
+            DataError: if there is no model at the path, none that this version can use, or another one than TAPNet.
+        """
+        saved = load_model(path)
+        record, estimator = saved.card.trial, saved.card.estimator
         if not isinstance(saved.network, TAPNet):
-            raise DataError(f"{path}: holds the model {saved.about['trial']['model']}, which is not TAPNet")
+            raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")
         try:
-            said = {**saved.about["trial"].get("training", {}), **saved.about.get("estimator", {})}
+            said = {**record.training, **(estimator.model_dump() if estimator else {})}
             settings = saved.network.settings.to_dict()
             found = cls(**{k: v for k, v in {**said, **settings}.items() if k in cls().get_params()})
             found.classes_ = column_or_1d(saved.classes)
@@ -415,58 +416,15 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
 
     # ---- graphs ----
 
-    def _dataset(self, graphs: Any, codes: NDArray[np.int64], model: SavedModel | None = None) -> GraphDataset:
-        """Graphs of any kind with these numbers for classes, and the features that a model reads, if there is one."""
-        features = self.features if model is None else model.features
-        kind = _kind(graphs)
+    def _dataset(self, graphs: Any, codes: NDArray[np.int64]) -> GraphDataset:
+        """Graphs of any kind with these numbers for classes, to be fitted to."""
+        kind = kind_of(graphs)
         if kind == "NetworkX":
-            return self._from_networkx(graphs, codes, features)
+            return from_networkx(graphs, codes, self.features, self.node_label, self.node_attributes)
         if kind == "PyG":
-            return _from_pyg(graphs, codes, features, model)
+            return from_pyg(graphs, codes, self.features)
         dataset: GraphDataset = graphs
-        return dataset if features in (None, dataset.features) else dataset.with_features(features)
-
-    def _from_networkx(
-        self, graphs: Sequence[nx.Graph], codes: NDArray[np.int64], features: Features | None
-    ) -> GraphDataset:
-        if features in (None, "labels"):
-            _check_nodes(graphs, self.node_label, features is not None or self.node_label != "label")
-        if features == "attributes" or (features is None and not _has_label(graphs, self.node_label)):
-            _check_nodes(graphs, self.node_attributes, features is not None or self.node_attributes != "attributes")
-        try:
-            dataset = GraphDataset.from_networkx(
-                graphs,
-                codes.tolist(),
-                node_label=self.node_label,
-                node_attributes=self.node_attributes,
-                edge_label="",  # no model reads what is on the edges
-                edge_attributes="",
-                features=features,
-            )
-        except TypeError as error:
-            raise DataError(f"the node attribute {self.node_label!r} is no category: {error}") from None
-        if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
-            return dataset.with_features("attributes")
-        return dataset
-
-
-def _from_pyg(
-    graphs: Sequence[Data], codes: NDArray[np.int64], features: Features | None, model: SavedModel | None
-) -> GraphDataset:
-    from torch_geometric.data import Data
-
-    # A Data cut out of a GraphDataset such as the model was trained on has that one's numbers for labels.
-    cut = model is not None and model.about.get("estimator", {}).get("input", "GraphDataset") == "GraphDataset"
-    numbers = "node_labels" if cut and features == "labels" and all("node_labels" in g for g in graphs) else "x"
-    key = "node_attributes" if features == "attributes" else "x"  # floats, even if those of a few graphs look one-hot
-    plain = []
-    for i, (g, code) in enumerate(zip(graphs, codes, strict=True)):
-        if g.edge_index is None:
-            raise DataError(f"graph {i} has no edge_index")
-        rows = {"self_loop": g.get("self_loop")} | ({} if features == "degrees" else {key: g.get(numbers)})
-        plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
-    categories = model.categories if model is not None and numbers == "node_labels" else None
-    return GraphDataset.from_pyg(plain, features=features, categories=categories)
+        return dataset if self.features in (None, dataset.features) else dataset.with_features(self.features)
 
 
 _ALONE = threading.RLock()
@@ -489,51 +447,11 @@ def _alone(threads: int, seed: int | None = None) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def _loss(model: SavedModel, dataset: GraphDataset) -> float:
-    """The mean cross-entropy of a graph; of a network that answers nonsense it is infinite."""
+def _validation_loss(model: SavedModel, dataset: GraphDataset) -> float:
+    """The mean cross-entropy of a graph; infinite where the network's answer is not a number."""
     model.network.eval()
     given = model.probabilities(dataset).gather(1, dataset.y.unsqueeze(1))
     return float(given.clamp(min=torch.finfo(given.dtype).tiny).log().neg().mean().nan_to_num(nan=math.inf))
-
-
-def _checked(X: Any) -> Any:
-    """A GraphDataset as it is, else a list of graphs of one kind, or a sentence that says what is wrong."""
-    import networkx as nx
-
-    if isinstance(X, GraphDataset):
-        if len(X) == 0:
-            raise DataError(f"{X.name} has no graphs")
-        return X
-    if isinstance(X, nx.Graph) or (hasattr(X, "edge_index") and _kind([X])):
-        raise DataError("one graph is not a list of graphs: put it in one")
-    if isinstance(X, str | bytes | dict) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) != 1:
-        shape = f" of shape {X.shape}" if hasattr(X, "shape") else ""
-        raise DataError(f"graphs come as a list of NetworkX graphs or PyG Data, not as {type(X).__name__}{shape}")
-    graphs = list(X)
-    if not graphs:
-        raise DataError("there are no graphs: the list is empty")
-    kinds = [_kind([g]) for g in graphs]
-    for i, kind in enumerate(kinds):
-        if not kind:
-            raise DataError(f"graph {i} is neither a NetworkX graph nor a PyG Data but {type(graphs[i]).__name__}")
-        if kind != kinds[0]:
-            raise DataError(f"graphs are all of one kind: graph 0 is of {kinds[0]}, graph {i} of {kind}")
-        if (len(graphs[i]) if kind == "NetworkX" else graphs[i].num_nodes) == 0:
-            raise DataError(f"graph {i} has no nodes")
-    return graphs
-
-
-def _kind(graphs: Any) -> str:
-    """What the first of the graphs is; nothing for what is no graph."""
-    import networkx as nx
-
-    if isinstance(graphs, GraphDataset):
-        return "GraphDataset"
-    if isinstance(graphs[0], nx.Graph):
-        return "NetworkX"
-    from torch_geometric.data import Data
-
-    return "PyG" if isinstance(graphs[0], Data) else ""
 
 
 def _targets(graphs: Any, y: ArrayLike | None) -> Any:
@@ -543,7 +461,7 @@ def _targets(graphs: Any, y: ArrayLike | None) -> Any:
         if y.ndim and len(y) != len(graphs):
             raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
         return y
-    kind = _kind(graphs)
+    kind = kind_of(graphs)
     if kind == "GraphDataset":
         require_classes(graphs)
         return np.asarray([graphs.classes[i] for i in graphs.y.tolist()])
@@ -563,23 +481,6 @@ def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if len(classes) < 2:
         raise DataError(f"every graph is of class {classes[0]}; there is nothing to tell apart")
     return classes, codes.astype(np.int64)
-
-
-def _has_label(graphs: Sequence[nx.Graph], key: str) -> bool:
-    return any(key in values for g in graphs for _, values in g.nodes(data=True))
-
-
-def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> None:
-    """Every node has the attribute, or none of them has, if it is not needed."""
-    having = [[key in values for _, values in g.nodes(data=True)] for g in graphs]
-    some = any(map(any, having))
-    lacking = next((i for i, has in enumerate(having) if not all(has)), None)
-    if lacking is not None and (some or needed):
-        node = list(graphs[lacking])[having[lacking].index(False)]
-        others = "others have" if some else "no node has"
-        own = ", ".join(map(repr, graphs[lacking].nodes[node]))
-        has = f"; it has {own}" if own else ""
-        raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}{has}")
 
 
 def _explained(layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:

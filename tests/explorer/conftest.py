@@ -14,7 +14,7 @@ from pages import make_model, running
 
 from tapnet import GraphDataset, load_dataset
 from tapnet.explorer.views import Explorer
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ import torch
 from tapnet import GraphDataset
 from tapnet.experiments.run_trial import describe_model
 from tapnet.experiments.trial import Trial
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 

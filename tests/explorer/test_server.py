@@ -340,8 +340,9 @@ def test_a_model_without_votes_has_scores_alone(mutag):
 
 def test_a_final_model_was_trained_on_every_graph(mutag):
     saved = make_model(mutag)
-    about = saved.about | {"final": {}, "cross_validation": {"mean": 84.04, "std": 7.5}}
-    explorer = Explorer(replace(saved, about=about), mutag)
+    final = {"key": "0", "graphs": len(mutag), "epochs": 5, "epochs_rule": "the median"}
+    card = saved.card.replace(final=final, cross_validation={"mean": 84.04, "std": 7.5})
+    explorer = Explorer(replace(saved, card=card), mutag)
     assert set(explorer.parts) == {"training"}
     assert explorer.model()["accuracy"] == [84.0, 7.5]
 

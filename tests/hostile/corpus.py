@@ -214,10 +214,10 @@ def train_small(scratch: Path) -> Trained:
 
     from tapnet import load_dataset
     from tapnet.cli import main
-    from tapnet.experiments.run_trial import Run, describe_model
+    from tapnet.experiments.run_trial import TrialRun, describe_model
     from tapnet.experiments.store import Store
     from tapnet.experiments.trial import Trial
-    from tapnet.inference.saved import SavedModel
+    from tapnet.inference.model import SavedModel
     from tapnet.models.base import DataShape
     from tapnet.models.registry import MODELS
 
@@ -240,7 +240,7 @@ def train_small(scratch: Path) -> Trained:
     trials = [json.loads(content)["trial"] for name, content in sorted(run.items()) if name.startswith("trials/")]
     trial = next(found for found in map(Trial.from_dict, trials) if found.fold == 0)
     store = Store(scratch / "run")
-    store.save_checkpoint(trial, Run(trial, dataset).state())
+    store.save_checkpoint(trial, TrialRun(trial, dataset).state())
     others = {}
     for name, spec in MODELS.items():
         if spec.build is not None and name != "tapnet":

@@ -36,7 +36,7 @@ from tapnet.experiments.run_trial import describe_model, run_trial
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Trial, digest
 from tapnet.explorer.views import Choice, Explorer
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 from tapnet.io.read import read
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model

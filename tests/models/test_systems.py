@@ -12,10 +12,10 @@ from tapnet import TAPNet, load_dataset
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
-from tapnet.experiments.run_trial import make_optimizer, train_epoch
 from tapnet.models.base import ELEMENTS_AT_ONCE, DataShape, micro_batches_within
 from tapnet.models.registry import MODELS, MUTAG, describe, find_model
 from tapnet.training.settings import TrainingSettings
+from tapnet.training.trainer import make_optimizer, train_steps
 
 NETWORKS = [name for name, spec in MODELS.items() if spec.build is not None]
 POOLS = ["topk", "sort", "diff", "sag", "eigen", "haar", "none"]
@@ -48,7 +48,7 @@ def test_it_overfits_twenty_graphs(name, changes, few):
     optimizer = make_optimizer(model, TrainingSettings(lr=0.005, weight_decay=0.0))
     everything = torch.arange(len(data))
     for _ in range(400):
-        train_epoch(model, optimizer, data, [everything])
+        train_steps(model, optimizer, data, [everything])
         model.eval()
         with torch.no_grad():
             if (model(data.batch(everything)).argmax(1) == data.y).all():
@@ -59,7 +59,7 @@ def test_it_overfits_twenty_graphs(name, changes, few):
 @pytest.mark.parametrize(("name", "changes"), SYSTEMS)
 def test_a_graph_alone_and_in_a_batch_has_the_same_logits(name, changes, few):
     model, data = built(name, changes, few)
-    train_epoch(model, make_optimizer(model, TrainingSettings()), data, [torch.arange(20)])  # moves the batch norms
+    train_steps(model, make_optimizer(model, TrainingSettings()), data, [torch.arange(20)])  # moves the batch norms
     model.double().eval()
     with torch.no_grad():
         together = model(data.batch(range(20)))
@@ -137,7 +137,7 @@ def test_a_step_in_groups_has_the_gradient_of_the_whole(few, monkeypatch):
         assert (len(copied.micro_batches(torch.arange(20), data.nodes_per_graph)) == 1) == (limit > 1)
         # the auxiliary losses are means over graphs and nodes of a group: left out
         copied.outputs = lambda batch, copied=copied: TAPNet.outputs(copied, batch)._replace(auxiliary=None)
-        train_epoch(copied, torch.optim.SGD(copied.parameters(), lr=0.0), data, [torch.arange(20)])
+        train_steps(copied, torch.optim.SGD(copied.parameters(), lr=0.0), data, [torch.arange(20)])
         gradients.append([p.grad for p in copied.parameters()])
     for whole, grouped in zip(*gradients, strict=True):
         assert (whole is None) == (grouped is None)
@@ -267,7 +267,7 @@ def test_diff_takes_whatever_ratios_there_can_be(ratios, few):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_parameter_is_used(name, few):
     model, data = built(name, {}, few)
-    train_epoch(model, torch.optim.SGD(model.parameters(), lr=0.0), data, [torch.arange(20)])
+    train_steps(model, torch.optim.SGD(model.parameters(), lr=0.0), data, [torch.arange(20)])
     assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()] == []
 
 

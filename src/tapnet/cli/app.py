@@ -177,8 +177,15 @@ def find_device(name: str) -> Any:
 
 @contextmanager
 def notes() -> Iterator[None]:
-    """What the library warns of is a line each on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
+    """The warnings of the library, each as one line on standard error, when it comes up."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in shown:
+            typer.echo(f"tapnet: {message}", err=True)
+        shown.add(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
         yield
-    for note in dict.fromkeys(str(warning.message) for warning in caught):
-        typer.echo(f"tapnet: {note}", err=True)

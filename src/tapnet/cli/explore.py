@@ -35,10 +35,10 @@ def explore(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError:
         raise TapnetError("the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'") from None
-    from tapnet.experiments.final import model_file
     from tapnet.explorer.server import address_of, listen, serve
+    from tapnet.inference.model_file import find_model_file
 
-    model = model_file(model)
+    model = find_model_file(model)
     explorer = find_explorer(model, dataset, data_dir)
     listener = listen(host, port)
     address = address_of(listener)
@@ -51,7 +51,7 @@ def explore(
 def find_explorer(file: Path, dataset: str | None, data_dir: Path | None) -> Explorer:
     """The model with its data set; without one there are still files of one's own."""
     from tapnet.explorer.views import Explorer
-    from tapnet.inference.saved import SavedModel
+    from tapnet.inference.model import SavedModel
     from tapnet.io.load import load_dataset
 
     saved = SavedModel.load(file)
@@ -59,7 +59,7 @@ def find_explorer(file: Path, dataset: str | None, data_dir: Path | None) -> Exp
         with notes():
             data = load_dataset(dataset or saved.name, data_dir, features=saved.features, download=False)
             if dataset is None:
-                saved.note_another_copy(data)
+                saved.warn_if_other_data(data)
             return Explorer(saved, data)
     except DatasetNotFoundError:
         if dataset is not None:

@@ -17,7 +17,7 @@ from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 
 if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset
-    from tapnet.inference.saved import SavedModel
+    from tapnet.inference.model import SavedModel
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -53,17 +53,17 @@ def _show_graph(file: Path, graph: str, out: Path | None, dataset: str | None, d
     import numpy as np
     import torch
 
-    from tapnet.experiments.final import model_file
     from tapnet.files import printable
     from tapnet.inference.explain import explain
-    from tapnet.inference.saved import SavedModel
+    from tapnet.inference.model import SavedModel
+    from tapnet.inference.model_file import find_model_file
     from tapnet.models.tapnet import TAPNet
     from tapnet.viz import draw_explanation, save
 
-    file = model_file(file)
+    file = find_model_file(file)
     saved = SavedModel.load(file)
     if not isinstance(saved.network, TAPNet):
-        raise SettingError(f"{file} holds the model {saved.about['trial']['model']}, which keeps no nodes to show")
+        raise SettingError(f"{file} holds the model {saved.card.trial.model}, which keeps no nodes to show")
     with notes():
         found = _find_graph(saved, graph, dataset, data_dir)
         read = saved.encode(found.data.subset([found.number]), [found.name])
@@ -115,7 +115,7 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
     if not is_number and path_exists(Path(graph)):
         layout = find(Path(graph), data_dir, download=False).layout
         if layout.kind == "graphs" and layout.place.is_file():
-            data = saved.joined([FileGraph.read(layout.place)], layout.prefix)
+            data = saved.join_files([FileGraph.read(layout.place)], layout.prefix)
         else:
             data = load_dataset(Path(graph), data_dir, features=saved.features, download=False)
         if len(data) > 1:
@@ -130,7 +130,7 @@ def _find_graph(saved: SavedModel, graph: str, dataset: str | None, data_dir: Pa
             raise DataError(f"{graph}: no such file") from None
         raise DatasetNotFoundError(f"graph {graph} of which data set? Name it with --dataset ({error})") from None
     if dataset is None:
-        saved.note_another_copy(data)
+        saved.warn_if_other_data(data)
     files = _files(data)
     if is_number and not 0 <= int(graph) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {graph}")
@@ -215,7 +215,7 @@ def _confusion(folder: Path, summary: Any, run: dict[str, Any], data_dir: Path |
     from tapnet.errors import TapnetError
     from tapnet.experiments.store import Store
     from tapnet.files import printable
-    from tapnet.inference.saved import SavedModel
+    from tapnet.inference.model import SavedModel
     from tapnet.io.load import load_dataset
     from tapnet.training.protocol import split
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from tapnet.experiments.backends.pool import Event, OnEvent
-from tapnet.experiments.summary import Summary, in_words
+from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
+from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 
 if TYPE_CHECKING:
@@ -22,58 +22,25 @@ if TYPE_CHECKING:
 
 @contextmanager
 def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
-    """Bars for the whole run and for each fold under way; a line a fold where nobody watches."""
-    one_system = len({t.model + repr(t.settings) + t.protocol for t in trials}) == 1
-
-    def label(trial: Trial) -> str:
-        return f"fold {trial.fold}" if one_system else in_words(trial)
-
-    if not trials or not sys.stderr.isatty():
-        yield lambda event: _report(event, _placed(label(event.trial), event))
-        return
-    total = sum(t.training.epochs for t in trials)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
-        whole = progress.add_task(f"{trials[0].dataset}, epochs in all", total=total, note="", completed=0)
-        bars: dict[str, TaskID] = {}
-        epochs_done = {t.key: 0 for t in trials}
-        finished = done
-
-        def show(event: Event) -> None:
-            nonlocal finished
-            key, epochs = event.trial.key, event.trial.training.epochs
-            if key not in bars:
-                bars[key] = progress.add_task("", total=epochs, note="")
-            epochs_done[key] = event.epoch
-            progress.update(bars[key], description=escape(_placed(label(event.trial), event)))
-            note = f"{event.accuracy:5.1f} %" if event.epoch else ""
-            progress.update(bars[key], completed=event.epoch, note=note)
-            if event.epoch == epochs:
-                finished += 1
-                progress.remove_task(bars[key])
-            note = f"{finished} of {len(trials)} {'folds' if one_system else 'trials'}"
-            progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
-
-        yield show
+    """Bars where somebody watches; elsewhere one line per fold."""
+    if trials and is_watched():
+        with progress_bars(trials, done) as show:
+            yield show
+    else:
+        yield fold_lines(is_one_system(trials))
 
 
-def _placed(label: str, event: Event) -> str:
-    if event.epoch == 0:
-        return f"{label}, in another program"
-    return f"{label} on {event.where}" if event.where else label
+def fold_lines(one_system: bool = True) -> OnEvent:
+    """Prints one line per fold on standard error."""
 
+    def show(event: Event) -> None:
+        about = f"{event.trial.dataset} {label_of(event, one_system)}"
+        if event.epoch == 0:
+            print(f"{about}: waiting for it", file=sys.stderr, flush=True)
+        if event.epoch == event.trial.training.epochs:
+            print(f"{about}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
 
-def _report(event: Event, label: str) -> None:
-    if event.epoch == 0:
-        print(f"{event.trial.dataset} {label}: waiting for it", file=sys.stderr, flush=True)
-    if event.epoch == event.trial.training.epochs:
-        print(f"{event.trial.dataset} {label}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
+    return show
 
 
 def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | None, folder: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,19 +20,12 @@ from tapnet.cli.app import (
     DataDir,
     GpusPerTrial,
     RayAddress,
-    check_counts,
     find_cluster,
     interrupts,
     notes,
     stop,
 )
 from tapnet.errors import SettingError
-
-if TYPE_CHECKING:
-    from tapnet.data.dataset import GraphDataset
-    from tapnet.experiments.store import Store
-    from tapnet.experiments.summary import Summary
-    from tapnet.experiments.trial import Trial
 
 
 def train(
@@ -170,159 +163,61 @@ def train(
         "global_voting": global_voting,
         "aux": aux,
         "dropout": dropout,
+        "batch_size": batch_size,
+        "lr": lr,
+        "weight_decay": weight_decay,
     }
-    check_counts(jobs=jobs, checkpoint_every=checkpoint_every, threads=threads, devices=devices)
     from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
 
     devices = devices or torchrun_size() or 1
-    if devices > 1 and ray is not None:
-        raise SettingError("--devices shares a fold, --ray hands out whole folds: one or the other")
-    if devices > 1:
-        from tapnet.experiments.backends.fabric import require_fabric
-
-        require_fabric()
+    if jobs != 1 and devices == 1 and ray is None and available_cores() > 1:
+        get_ready()  # other processes import what they need while this one does
     cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
-    jobs = jobs or max(1, available_cores() // threads)
-    if jobs > 1 and devices == 1 and cluster is None:
-        get_ready()
-    from tapnet.experiments.backends.pool import DataReference, run_trials
-    from tapnet.experiments.store import Store
-    from tapnet.experiments.trial import Trial
-    from tapnet.io.graph_folder import require_classes
-    from tapnet.io.load import check_features, load_dataset
-    from tapnet.models.registry import find_model
-    from tapnet.training import protocol as protocols
-    from tapnet.training.settings import TrainingSettings
-
-    spec = find_model(model)
-    wanted = check_features(features)
-    named = _named_settings(other_settings or [])
-    of_training = {*TrainingSettings.names()} - {"epochs"}
-    steps = {"batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
-    steps = {k: v for k, v in steps.items() if v is not None} | {k: v for k, v in named.items() if k in of_training}
-    given = {k: v for k, v in {**chosen, **named}.items() if v is not None and k not in of_training}
-    spec.settings.check_names(given, f"the model {model}", also=of_training)
-    spec.make_settings(dataset, given)
-    if spec.fit is not None and steps:
-        raise SettingError(f"the model {model} is not trained in steps: it has no {', '.join(steps)}")
-    if spec.fit is not None and devices > 1:
-        raise SettingError(f"the model {model} is no network, so --devices has nothing to share")
-    if spec.fit is not None and final:
-        raise SettingError(f"the model {model} is no network, so --final has nothing to save")
-    training = TrainingSettings(**{**spec.training, **steps, "epochs": epochs if spec.fit is None else 1})
-    rules = protocols.check(protocol, folds)
-    chosen_folds = _fold_numbers(only_folds, folds)
-    with notes():
-        data = load_dataset(dataset, data_dir, features=wanted)
-    require_classes(data)
-    protocols.split(data.y, rules, folds, 0)
-    spec.prepare(data, spec.make_settings(data.name, given))  # here with a bar; the folds find it in the cache
-    trials = [
-        Trial(
-            dataset=data.name,
-            data=data.checksum,
-            model=model,
-            settings=spec.make_settings(data.name, given),
-            protocol=rules,
-            fold=fold,
-            folds=folds,
-            training=training,
-            seed=seed,
-            threads=threads,
-            device=found_device,
-            devices=devices,
-        )
-        for fold in chosen_folds
-    ]
-    reference = DataReference(dataset, None if data_dir is None else str(data_dir), features=wanted)
-    if torchrun_rank() > 0:  # the first process of the team speaks and keeps the store
-        run_trials(trials, reference, Store(Path()), checkpoint_every=checkpoint_every)
-        return
-    _run(trials, data, reference, out, jobs, cluster, checkpoint_every, final, as_json)
-
-
-def _run(
-    trials: list[Trial],
-    data: GraphDataset,
-    reference: Any,
-    out: Path | None,
-    jobs: int,
-    cluster: Any,
-    checkpoint_every: int,
-    final: bool,
-    as_json: bool,
-) -> None:
-    from tapnet.cli.terminal import print_summary, training_progress
-    from tapnet.experiments.backends.pool import run_trials
-    from tapnet.experiments.final import FILE, is_of_another_run
-    from tapnet.experiments.store import Store
-    from tapnet.experiments.summary import Summary, changed_settings
+    from tapnet.cli.terminal import fold_lines, print_summary
+    from tapnet.experiments.cross_validate import cross_validate
+    from tapnet.experiments.progress import is_watched
+    from tapnet.experiments.run_trial import Interrupted
     from tapnet.paper.numbers import printed
 
-    first = trials[0]
-    folder = out or Path("runs") / _run_name(first)
-    store = Store(folder)
-    done = sum(store.load(t) is not None for t in trials)
     if interrupts:
         raise KeyboardInterrupt
-    about = {
-        "trials": [t.key for t in trials],
-        "data": {"source": str(Path(data.source).resolve()), "checksum": data.checksum},
-        "folder": str(folder),
-    }
-    store.save_run({**first.to_dict(), "state": "running", **about})  # also shows at once whether it can be written
-    with training_progress(trials, done) as on_event:
-        complete = run_trials(
-            trials,
-            reference,
-            store,
-            jobs=jobs,
-            cluster=cluster,
-            checkpoint_every=checkpoint_every,
-            on_event=on_event,
-        )
-    results = [result for t in trials if (result := store.load(t)) is not None]
-    if not complete:
-        stop(
-            f"stopped with {len(results)} of {len(trials)} folds done; the same command goes on from there", INTERRUPTED
-        )
-    summary = Summary(results)
-    changed = changed_settings(first)
-    paper = printed(first.model, first.dataset, changed)
-    values = {
-        **summary.to_dict(),
-        "changed": changed,
-        "paper": None if paper is None else paper._asdict(),
-        **about,
-    }
-    store.save_run({**values, "state": "complete"})
-    if not as_json:
-        print_summary(summary, changed, None if paper is None else str(paper), str(folder))
-    if final:
-        values["final"] = _final(summary, data, store, checkpoint_every)
-        store.save_run({**values, "state": "complete"})
-        if not as_json:
-            words = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
-            typer.echo(words.format_map(values["final"]))
-    elif is_of_another_run(folder / FILE, summary):
-        typer.echo(f"tapnet: {folder / FILE} is of an earlier run with other settings; --final replaces it", err=True)
-    if as_json:
-        print(json.dumps(values))
-
-
-def _final(summary: Summary, data: GraphDataset, store: Store, checkpoint_every: int) -> dict[str, Any]:
-    """The model that is trained on everything: its file, and what that says of its training."""
-    from tapnet.experiments.final import FinalTrial, train_final
-    from tapnet.inference.saved import SavedModel
-    from tapnet.progress import counting
-
-    epochs = FinalTrial.after(summary).training.epochs
     try:
-        with counting(epochs, f"final model, all {len(data)} graphs: epochs") as advance:
-            file = train_final(summary, data, store, checkpoint_every=checkpoint_every, progress=advance)
-    except KeyboardInterrupt:
-        stop("stopped while training the final model; the same command goes on from its last checkpoint", INTERRUPTED)
-    return {"file": str(file), **SavedModel.load(file).about["final"]}
+        with notes():
+            result = cross_validate(
+                dataset,
+                model,
+                protocol=protocol,
+                folds=folds,
+                only_folds=_fold_numbers(only_folds),
+                epochs=epochs,
+                seed=seed,
+                features=features,  # type: ignore[arg-type]
+                data_dir=data_dir,
+                out=out or Path("runs") / "{run}",
+                jobs=jobs,
+                threads=threads,
+                device=found_device,
+                devices=devices,
+                cluster=cluster,
+                checkpoint_every=checkpoint_every,
+                final=final,
+                progress=None if is_watched() else fold_lines(),
+                **{name: value for name, value in chosen.items() if value is not None},
+                **_named_settings(other_settings or []),
+            )
+    except Interrupted as stopped:
+        stop(f"{stopped}; the same command goes on from there", INTERRUPTED)
+    if torchrun_rank() > 0:  # the first process of the group reports
+        return
+    first, values = result.results[0].trial, result.to_dict()
+    paper = printed(first.model, first.dataset, result.changed)
+    if as_json:
+        print(json.dumps(values | {"paper": None if paper is None else paper._asdict()}))
+        return
+    print_summary(result, result.changed, None if paper is None else str(paper), str(result.folder))
+    if final:
+        words = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
+        typer.echo(words.format_map(values["final"]))
 
 
 def _named_settings(words: list[str]) -> dict[str, Any]:
@@ -341,24 +236,8 @@ def _named_settings(words: list[str]) -> dict[str, Any]:
     return values
 
 
-def _run_name(trial: Trial) -> str:
-    """One folder for trials that differ only in their fold."""
-    from tapnet.experiments.trial import digest
-
-    same = {key: value for key, value in trial.to_dict().items() if key != "fold"}
-    pool = getattr(trial.settings, "pool", "tap")
-    layer = "" if pool == "tap" else f"-{pool}"
-    return f"{trial.dataset}-{trial.model}{layer}-{trial.protocol}-{digest(same)[:8]}"
-
-
-def _fold_numbers(text: str | None, folds: int) -> list[int]:
-    if text is None:
-        return list(range(folds))
+def _fold_numbers(text: str | None) -> list[int] | None:
     try:
-        numbers = sorted({int(word) for word in text.split(",")})
+        return None if text is None else [int(word) for word in text.split(",")]
     except ValueError:
         raise SettingError(f"--only-folds is a list such as 0,3, not {text!r}") from None
-    for number in numbers:
-        if not 0 <= number < folds:
-            raise SettingError(f"--only-folds: the folds are 0 to {folds - 1}; there is no fold {number}")
-    return numbers

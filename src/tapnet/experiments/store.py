@@ -1,4 +1,4 @@
-"""Results on disk: one JSON file a trial, named by its hash; checkpoints and models beside. Every write is atomic."""
+"""Results on disk: a JSON file for each trial, named by its key; checkpoints and models beside. Writes are atomic."""
 
 from __future__ import annotations
 
@@ -17,41 +17,68 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from tapnet.errors import DataError, SettingError, TapnetError
+from tapnet.errors import SettingError, TapnetError
 from tapnet.experiments.trial import Trial, TrialResult, digest
 from tapnet.files import is_special_file, remove_partial_files, write_atomically
+from tapnet.inference.model_file import ModelCard, write_model
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder: ``trials/KEY.json``, ``models/KEY.safetensors``, ``checkpoints/KEY.pt``, ``run.json``."""
+    """A folder of results: ``trials/KEY.json``, ``models/KEY.safetensors``, ``checkpoints/KEY.pt``, ``run.json``.
+
+    Several programs may share one: a trial is trained by the program that has claimed it.
+
+    Args:
+        folder: where it is; made when something is stored.
+        every_model: False keeps the models of the first fold alone, where there are hundreds of trials.
+
+    Raises:
+        TapnetError: if the folder is a file.
+
+    Example:
+        >>> from pathlib import Path
+        >>> accuracies = [result.reading.accuracy for result in Store(Path("results")).results()]
+    """
 
     folder: Path
-    every_model: bool = True  # False: of the first fold alone, where there are hundreds of trials
+    every_model: bool = True
 
     def __post_init__(self) -> None:
         if self.folder.is_file():
             raise TapnetError(f"{self.folder}: is a file; results go into a folder")
 
     def result_file(self, trial: Trial) -> Path:
+        """The file of a trial's result."""
         return self.folder / "trials" / f"{trial.key}.json"
 
     def model_file(self, trial: Trial) -> Path:
+        """The file of a trial's model."""
         return self.folder / "models" / f"{trial.key}.safetensors"
 
     def checkpoint_file(self, trial: Trial) -> Path:
+        """The file of a trial's last checkpoint."""
         return self.folder / "checkpoints" / f"{trial.key}.pt"
 
     def lock_file(self, trial: Trial) -> Path:
+        """The file that is locked while a trial is trained."""
         return self.checkpoint_file(trial).with_suffix(".lock")
 
     # ---- several programs ----
 
     @contextmanager
     def claim(self, trial: Trial, *, wait: bool = False) -> Iterator[bool]:
-        """Whether the trial is this program's to train until the block ends; with ``wait``, as soon as it is.
+        """Claims a trial until the block ends.
 
-        The system's own lock on a file: a kill releases it too. Where files cannot be locked, every trial is ours.
+        The claim is a lock of the operating system on a file, which a kill releases too. Where files cannot be locked,
+        every claim succeeds.
+
+        Args:
+            trial: what to claim.
+            wait: whether to wait for another program that has claimed it.
+
+        Yields:
+            Whether the trial is this program's to train.
         """
         lock = FileLock(self.lock_file(trial), fallback_to_soft=False)
         try:
@@ -82,13 +109,14 @@ class Store:
     # ---- results ----
 
     def save(self, result: TrialResult) -> None:
+        """Stores a result with its checksum."""
         values = result.to_dict()
         values["digest"] = digest(values)
         line = json.dumps(values, separators=(",", ":")) + "\n"
         write_atomically(self.result_file(result.trial), line.encode())
 
     def load(self, trial: Trial) -> TrialResult | None:
-        """The stored result; None if there is none. A damaged file is set aside, not believed."""
+        """The stored result; None if there is none. A damaged file is renamed."""
         return self._read(self.result_file(trial), trial.key)
 
     def _read(self, file: Path, key: str) -> TrialResult | None:
@@ -101,13 +129,13 @@ class Store:
             result = TrialResult.from_dict(values)
             if not _is_sound(result):
                 raise ValueError("no trial gives this")
-            return result if result.trial.key == key else None  # else a setting has come since, with a default
+            return result if result.trial.key == key else None  # else a setting was added since, with a default
         except FileNotFoundError:
             return None
         except OSError as error:
             raise TapnetError(f"{file}: cannot be read ({error.strerror or error})") from None
         except SettingError:
-            return None  # of a build that knows other settings; not damaged, only of no use here
+            return None  # of a version that knows other settings; not damaged
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
             _set_aside(file)
             return None
@@ -120,25 +148,26 @@ class Store:
                 yield result
 
     def save_run(self, values: Mapping[str, Any]) -> None:
-        """What the folder's last run was: its settings, its trials and their summary."""
+        """Stores what the folder's last run was: its settings, its trials and their summary."""
         write_atomically(self.folder / "run.json", json.dumps(values, indent=1).encode())
 
     # ---- models and checkpoints ----
 
-    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
-        """Weights and settings alone; reading the file runs no code."""
-        if not self.every_model and trial.fold > 0:
-            return
-        save_model_file(self.model_file(trial), weights, description)
+    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
+        """Stores the model of a trial."""
+        if self.every_model or trial.fold == 0:
+            write_model(self.model_file(trial), weights, card)
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
+        """Stores the state of a trial under way."""
         self.write_checkpoint(trial, pack_checkpoint(trial, state))
 
     def write_checkpoint(self, trial: Trial, packed: bytes) -> None:
+        """Stores a checkpoint that was packed elsewhere."""
         write_atomically(self.checkpoint_file(trial), packed)
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
-        """The last state that was stored; None if there is none. A damaged file is set aside, not believed."""
+        """The last state that was stored; None if there is none. A damaged file is renamed."""
         file = self.checkpoint_file(trial)
         try:
             return unpack_checkpoint(trial, file.read_bytes())
@@ -151,6 +180,7 @@ class Store:
             return None
 
     def drop_checkpoint(self, trial: Trial) -> None:
+        """Removes a trial's checkpoint."""
         self.checkpoint_file(trial).unlink(missing_ok=True)
 
 
@@ -158,6 +188,7 @@ SEAL_BYTES = 32
 
 
 def pack_checkpoint(trial: Trial, state: Mapping[str, Any]) -> bytes:
+    """The content of a checkpoint's file."""
     packed = io.BytesIO()
     torch.save(state, packed)
     content = packed.getvalue()
@@ -165,6 +196,7 @@ def pack_checkpoint(trial: Trial, state: Mapping[str, Any]) -> bytes:
 
 
 def unpack_checkpoint(trial: Trial, packed: bytes) -> dict[str, Any]:
+    """The state in a checkpoint's file; a ``ValueError`` for one that is damaged or of another trial."""
     content = packed[SEAL_BYTES:]
     if packed[:SEAL_BYTES] != _seal(trial, content):
         raise ValueError("the content is not what was written")
@@ -173,12 +205,12 @@ def unpack_checkpoint(trial: Trial, packed: bytes) -> dict[str, Any]:
 
 
 def _seal(trial: Trial, content: bytes) -> bytes:
-    """Stands before a checkpoint's content, and fits no other content and no other trial."""
+    """A digest of a checkpoint's content and its trial, which stands before the content."""
     return hashlib.blake2b(content, digest_size=SEAL_BYTES, key=trial.key.encode()).digest()
 
 
 def _is_sound(result: TrialResult) -> bool:
-    """Whether its numbers are numbers, and its curves have a value an epoch."""
+    """Whether its numbers are numbers, and its curves have a value for each epoch."""
     return (
         isinstance(result.seconds, float | int)
         and math.isfinite(result.seconds)
@@ -198,39 +230,21 @@ def _set_aside(file: Path) -> None:
         raise TapnetError(f"{file}: is damaged, and cannot be renamed ({error.strerror or error})") from None
 
 
-def save_model_file(file: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
-    """Weights and settings alone, and their checksum; reading the file runs no code."""
-    from safetensors.torch import save
+class NullStore:
+    """Keeps nothing: the store of every process of a group but the first."""
 
-    sealed = {**description, "checksum": _checksum(weights, description)}
-    packed = save(dict(weights), metadata={"tapnet": json.dumps(sealed)})
-    write_atomically(file, packed)
+    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
+        """None: the first process shares what it has."""
+        return None
 
+    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
+        """Does nothing."""
 
-def load_model_file(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Weights and description of a stored model; a checksum is optional, but if there is one, it is right."""
-    from safetensors import SafetensorError, safe_open
+    def drop_checkpoint(self, trial: Trial) -> None:
+        """Does nothing."""
 
-    try:
-        with safe_open(file, framework="pt") as stored:
-            metadata = stored.metadata() or {}
-            weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-        description = json.loads(metadata["tapnet"])
-        checksum = description.pop("checksum", None)
-    except FileNotFoundError:
-        raise DataError(f"{file}: no such file") from None
-    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
-        raise DataError(f"{file}: not a model of tapnet, which `tapnet train` writes as .safetensors") from None
-    except OSError as error:
-        raise DataError(f"{file}: not a model of tapnet ({error.strerror or error})") from None
-    if checksum not in (None, _checksum(weights, description)):
-        raise DataError(f"{file}: damaged: its content is not what was written")
-    return weights, description
+    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
+        """Does nothing."""
 
-
-def _checksum(weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> str:
-    from safetensors.torch import save
-
-    content = hashlib.blake2b(json.dumps(description).encode(), digest_size=16)
-    content.update(save(dict(weights)))
-    return content.hexdigest()
+    def save(self, result: TrialResult) -> None:
+        """Does nothing."""

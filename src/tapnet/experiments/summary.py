@@ -1,4 +1,4 @@
-"""What a set of folds amounts to: mean and deviation under the protocol, and what stands beside it."""
+"""The summary of a set of folds: mean and deviation under the protocol, and the other readings of the same curves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMON_EPOCH = "best test epoch of the folds' mean"  # one epoch for all folds, 
 
 
 def changed_settings(trial: Trial) -> dict[str, Any]:
-    """The settings of the model that are not its paper's on that data set."""
+    """The settings of the model that are not those of its paper on that data set."""
     usual = find_model(trial.model).make_settings(trial.dataset, {}).to_dict()
     return {name: value for name, value in trial.settings.to_dict().items() if value != usual[name]}
 
@@ -39,33 +39,39 @@ def system_in_words(trial: Trial) -> str:
     return f"{trial.model}{f' ({changed})' if changed else ''}, {trial.protocol}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
-    """Trials that differ only in their fold."""
+    """Results of trials that differ only in their fold.
+
+    Args:
+        results: of the folds.
+    """
 
     results: Sequence[TrialResult]
 
     @property
-    def accuracies(self) -> list[float]:
+    def scores(self) -> list[float]:
+        """The accuracy of each fold, in percent, as the protocol reports it."""
         return [r.reading.accuracy for r in self.results]
 
     @property
     def mean(self) -> float:
-        return float(np.mean(self.accuracies))
+        """The mean of the scores."""
+        return float(np.mean(self.scores))
 
     @property
     def std(self) -> float:
-        """Over the folds: population, as NumPy's default."""
-        return float(np.std(self.accuracies))
+        """The standard deviation of the scores over the folds, with NumPy's default of no correction."""
+        return float(np.std(self.scores))
 
     @property
     def has_epochs(self) -> bool:
-        """Whether it is trained epoch by epoch, so that the protocols differ in which epoch counts."""
+        """Whether the system is trained epoch by epoch, so that the protocols differ in which epoch counts."""
         return find_model(self.results[0].trial.model).fit is None
 
     @property
     def rules(self) -> str:
-        """What stands behind the numbers, in words."""
+        """The protocol, folds and epochs behind the numbers, in words."""
         trial = self.results[0].trial
         some = f"{len(self.results)} of " if len(self.results) < trial.folds else ""
         how = f"{PROTOCOLS[trial.protocol]}; {some}{trial.folds} folds × {trial.training.epochs} epochs"
@@ -75,7 +81,7 @@ class Summary:
 
     @property
     def other_readings(self) -> dict[str, tuple[float, float]]:
-        """The other ways to read an accuracy off the same curves: what each is called → mean and deviation."""
+        """Mean and deviation by the other ways to read the same curves, which are described in words."""
         trial = self.results[0].trial
         if not self.has_epochs:
             return {}
@@ -86,7 +92,14 @@ class Summary:
         columns[COMMON_EPOCH] = tests[:, tests.mean(axis=0).argmax()].tolist()
         return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
 
+    def __repr__(self) -> str:
+        trial = self.results[0].trial
+        changed = ", ".join(f"{name} {value}" for name, value in changed_settings(trial).items())
+        name = f"{trial.model} with {changed}" if changed else trial.model
+        return f"{trial.dataset}, {name}: {self.mean:.1f} ± {self.std:.1f} % ({self.rules})"
+
     def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON has it."""
         trial = self.results[0].trial
         return {
             "dataset": trial.dataset,

@@ -1,4 +1,4 @@
-"""A trial: model and settings, data set, protocol, fold and seed, frozen; and what comes of it."""
+"""A trial: one model trained once, named by everything that its numbers depend on; and its result."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tapnet import __version__
 from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
 from tapnet.models.settings import Settings
 from tapnet.ops.connectivity import Connectivity
-from tapnet.training import protocol as protocols
-from tapnet.training.protocol import Protocol, Reading
+from tapnet.training.device import Device as Device
+from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading
 from tapnet.training.settings import TrainingSettings
 
-Device = Literal["cpu", "cuda"]
 LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
 MOST_AT_ONCE = 10_000  # threads or devices
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
@@ -32,24 +31,47 @@ ARITHMETIC = 2  # raised when the program gives other numbers for the same trial
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One model trained once: hashable, and named by the hash of everything that its numbers depend on."""
+    """One model trained on one fold of one data set under one protocol.
+
+    Trials with the same ``key``, a hash of all of this, are equal.
+
+    Args:
+        dataset: the data set's name.
+        data: its checksum.
+        model: the name of the system.
+        settings: of the system.
+        protocol: "paper" or "fair".
+        fold: the one that is tested, from 0.
+        folds: how many there are.
+        training: how it is trained.
+        seed: of initial weights, order and dropout.
+        threads: of one trial; sums round differently with another number.
+        device: "cpu" or "cuda".
+        arithmetic: the version of the program's arithmetic.
+        devices: processes that share each step.
+        pool_source: a digest of the source of the user's own pooling layer; empty for those of tapnet.
+
+    Raises:
+        SettingError: if there is no such protocol, fold, seed or number of threads.
+    """
 
     dataset: str
-    data: str  # the data set's checksum
+    data: str
     model: str
-    settings: Settings  # of the model
+    settings: Settings
     protocol: Protocol
     fold: int
     folds: int = 10
     training: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
-    threads: int = 1  # sums round differently with it
+    threads: int = 1
     device: Device = "cpu"
     arithmetic: int = ARITHMETIC
-    devices: int = 1  # that share each step
+    devices: int = 1
+    pool_source: str = ""
 
     def __post_init__(self) -> None:
-        protocols.check(self.protocol, self.folds, self.fold)
+        check_protocol(self.protocol, self.folds, self.fold)
         if not 0 <= self.seed < 2**63:
             raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
         for name in ("threads", "devices"):
@@ -58,6 +80,7 @@ class Trial:
 
     @cached_property
     def key(self) -> str:
+        """16 hexadecimal digits: the name of its files."""
         return digest(self.to_dict())
 
     def __eq__(self, other: object) -> bool:
@@ -68,14 +91,14 @@ class Trial:
 
     @property
     def derived_seed(self) -> int:
-        """What initialisation, order and dropout are drawn from: it follows from the settings, the fold and seed."""
-        of_the_machine = ("data", "threads", "device", "devices", "arithmetic")
-        given = {k: v for k, v in self._values().items() if k not in of_the_machine}
+        """The seed of initial weights, order and dropout: it follows from the settings, the fold and the seed."""
+        others = ("data", "threads", "device", "devices", "arithmetic", "pool_source")
+        given = {k: v for k, v in self._values().items() if k not in others}
         return int(digest(given), 16) % 2**63
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that its numbers depend on; one device, which is usual, goes without saying."""
-        return {k: v for k, v in self._values().items() if (k, v) != ("devices", 1)}
+        """Everything that its numbers depend on. Fields that came later are left out where they have their default."""
+        return {k: v for k, v in self._values().items() if (k, v) not in (("devices", 1), ("pool_source", ""))}
 
     def _values(self) -> dict[str, Any]:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -83,6 +106,7 @@ class Trial:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trial:
+        """From what ``to_dict`` returned; a ``SettingError`` for settings that this version does not know."""
         unknown = values.keys() - {f.name for f in fields(cls)}
         if unknown:  # of a newer version
             raise SettingError(f"this version knows no setting {', '.join(sorted(unknown))}")
@@ -93,43 +117,55 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What a trial gave: curves over the epochs, and the accuracies that can be read off them."""
+    """The result of a trial: curves over the epochs, and the accuracies that can be read off them.
+
+    Args:
+        trial: what was trained.
+        curves: by name, with a value for each epoch: losses, and accuracies in percent.
+        seconds: that it took.
+        parameters: of the network.
+        versions: of the program and its libraries.
+        coarsened: the connectivity of the test graphs after training: as they are, then after each pooling layer.
+    """
 
     trial: Trial
-    curves: Mapping[str, Sequence[float]]  # a value an epoch; losses, and accuracies in percent
+    curves: Mapping[str, Sequence[float]]
     seconds: float
     parameters: int
     versions: Mapping[str, str]
-    coarsened: Sequence[Connectivity] = ()  # of the test graphs after training: as they are, then after each pooling
+    coarsened: Sequence[Connectivity] = ()
 
     @property
     def diverged(self) -> bool:
+        """Whether the last training loss is not a number."""
         return not all(map(math.isfinite, self.curves.get("train_loss", ())[-1:]))
 
     @property
     def reading(self) -> Reading:
         """The accuracy that the trial's own protocol reports."""
-        return protocols.read_off(self.trial.protocol, self.curves)
+        return reported_reading(self.trial.protocol, self.curves)
 
     def to_dict(self) -> dict[str, Any]:
+        """As it is stored."""
         return {
             "key": self.trial.key,
             "trial": self.trial.to_dict(),
             "accuracy": self.reading.accuracy,
             "epoch": self.reading.epoch,
-            "readings": {name: r._asdict() for name, r in protocols.readings(self.curves).items()},
+            "readings": {name: r._asdict() for name, r in readings(self.curves).items()},
             "parameters": self.parameters,
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
             "coarsened": [asdict(level) for level in self.coarsened],
-            "curves": {name: _packed(values) for name, values in self.curves.items()},
+            "curves": {name: pack_curve(values) for name, values in self.curves.items()},
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrialResult:
+        """From what ``to_dict`` returned."""
         return cls(
             Trial.from_dict(values["trial"]),
-            {name: _unpacked(curve) for name, curve in values["curves"].items()},
+            {name: unpack_curve(curve) for name, curve in values["curves"].items()},
             values["seconds"],
             values["parameters"],
             values["versions"],
@@ -138,18 +174,18 @@ class TrialResult:
 
 
 def rounded(value: float) -> float:
-    """What a curve records: six digits, so that a stored trial is small and reads as it did before it was stored."""
+    """A value of a curve: six digits, so that a stored trial is small and equal to what it was before it was stored."""
     return float(f"{value:.6g}")
 
 
-def _packed(curve: Sequence[float]) -> str:
+def pack_curve(curve: Sequence[float]) -> str:
     """A curve as text: JSON (null for a loss that is no number), compressed, in base 64."""
     values = [rounded(v) if math.isfinite(v) else None for v in curve]
     return base64.b64encode(zlib.compress(json.dumps(values, separators=(",", ":")).encode(), 9)).decode()
 
 
-def _unpacked(curve: str | Sequence[float | None]) -> list[float]:
-    """A curve as it was packed; an earlier build stored the list itself."""
+def unpack_curve(curve: str | Sequence[float | None]) -> list[float]:
+    """A curve that was packed; earlier versions stored the list itself."""
     if isinstance(curve, str):
         unzip = zlib.decompressobj()
         text = unzip.decompress(base64.b64decode(curve, validate=True), LONGEST_CURVE)
@@ -163,7 +199,7 @@ def _unpacked(curve: str | Sequence[float | None]) -> list[float]:
 
 @cache
 def versions() -> dict[str, str]:
-    """What the numbers of a trial may depend on beside its settings."""
+    """The versions of the program, its libraries and the machine."""
     import numpy
     import torch
 
@@ -178,7 +214,7 @@ def versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Of the working copy that the program runs from; empty for an installed one."""
+    """The commit of the working copy that the program runs from; empty for an installed one."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return ""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 from tapnet.io.dataset_files import is_graph_file
 from tapnet.io.graph_folder import FileGraph, parse_graph
 
@@ -46,7 +46,7 @@ def read_upload(saved: SavedModel, name: str, content: bytes) -> Upload:
         warnings.simplefilter("always")
         graph = parse_graph(content, name)
         check_size(name, graph.number_of_nodes(), graph.number_of_edges())
-        data = saved.joined([FileGraph.of(graph, name)], name)
+        data = saved.join_files([FileGraph.of(graph, name)], name)
         encoded = saved.encode(data)
     notes = [str(warning.message)[:LONGEST_NOTE] for warning in caught if warning.category is UserWarning]
     return Upload(data, encoded, [str(node)[:LONGEST_NAME] for node in graph], notes)

@@ -18,11 +18,11 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
 from tapnet.inference.explain import Layer, explain
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.pool.select import SelectPooling, check_ratio
 from tapnet.nn.tap import TAPooling
-from tapnet.training.protocol import split
+from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
 
 PREDICTED_AT_ONCE = 256
@@ -67,7 +67,7 @@ class Explorer:
 
     def __init__(self, saved: SavedModel, data: GraphDataset | None = None, missing: str = "") -> None:
         if not isinstance(saved.network, TAPNet):
-            raise SettingError(f"the model is {saved.about['trial']['model']}, which keeps no nodes to show")
+            raise SettingError(f"the model is {saved.card.trial.model}, which keeps no nodes to show")
         self.saved, self.network, self.missing = saved, saved.network, missing
         self.data = data if data is None or data.features == saved.features else data.with_features(saved.features)
         self.encoded = None if self.data is None else saved.encode(self.data)
@@ -87,12 +87,12 @@ class Explorer:
 
     def model(self) -> View:
         """The model: what it was trained on, how well it did, and what its sliders start with."""
-        settings, trial = self.network.settings, self.saved.about["trial"]
+        settings, trial = self.network.settings, self.saved.card.trial
         return {
             "dataset": self.saved.name,
             "pool": settings.pool,
-            "fold": trial.get("fold"),
-            "folds": trial.get("folds"),
+            "fold": trial.fold,
+            "folds": trial.folds,
             "accuracy": self._accuracy(),
             "accuracy_rules": self._accuracy_rules(),
             "classes": list(self.saved.class_names),
@@ -107,18 +107,13 @@ class Explorer:
 
     def _accuracy(self) -> list[float] | None:
         """Mean and standard deviation over the folds of the cross-validation before a final model."""
-        try:
-            found = self.saved.about["cross_validation"]
-            return [round(float(found[part]), 1) for part in ("mean", "std")]
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return None
+        measured = self.saved.card.cross_validation
+        return None if measured is None else [round(measured.mean, 1), round(measured.std, 1)]
 
     def _accuracy_rules(self) -> str:
         """The protocol, folds and epochs of that accuracy."""
-        try:
-            return str(self.saved.about["cross_validation"]["rules"])[:LONGEST_NOTE]
-        except (KeyError, TypeError):
-            return ""
+        measured = self.saved.card.cross_validation
+        return "" if measured is None else measured.rules[:LONGEST_NOTE]
 
     def graphs(self) -> View:
         """Every graph of the data set, in columns: class, nodes, edges, and what the model used it for."""
@@ -161,14 +156,16 @@ class Explorer:
 
     def _parts(self, data: GraphDataset) -> list[str] | None:
         """What the model used each graph for: "training", "validation" or "test"; None if that is not known."""
-        trial = self.saved.about["trial"]
+        trial = self.saved.card.trial
+        if data.checksum != trial.data:
+            return None
+        if self.saved.card.final is not None:
+            return ["training"] * len(data)
+        if trial.protocol is None or trial.folds is None or trial.fold is None:
+            return None
         try:
-            if data.checksum != trial["data"]:
-                return None
-            if "final" in self.saved.about:
-                return ["training"] * len(data)
-            found = split(data.y, trial["protocol"], trial["folds"], trial["fold"])
-        except (TapnetError, KeyError, TypeError, ValueError):
+            found = split(data.y, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
+        except TapnetError:
             return None
         parts = ["training"] * len(data)
         for name, numbers in (("validation", found.validation), ("test", found.test)):

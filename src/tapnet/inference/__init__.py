@@ -1,1 +1,1 @@
-"""Trained models in files: prediction and explanation."""
+"""Trained models in files: what a model file says, prediction, and what pooling kept of a graph."""

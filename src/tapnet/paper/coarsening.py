@@ -13,7 +13,7 @@ from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Device, Trial
-from tapnet.inference.saved import SavedModel
+from tapnet.inference.model import SavedModel
 from tapnet.models.base import GraphClassifier
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.tap import TAPooling

@@ -1,1 +1,1 @@
-"""Trials: one model on one fold of one data set under one protocol; how they run, and where results are kept."""
+"""Training one network: settings, the trainer, process groups, and the protocols that say which epoch counts."""

@@ -6,8 +6,10 @@ from typing import Literal
 
 from tapnet.errors import SettingError
 
+Device = Literal["cpu", "cuda"]
 
-def find_device(name: str) -> Literal["cpu", "cuda"]:
+
+def find_device(name: str) -> Device:
     """Finds the device to use.
 
     Args:

@@ -1,65 +1,52 @@
-"""Who trains one model: a process alone, or a team that shares every step and counts together."""
+"""The processes that train one model together: one alone, or several that share every step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
-from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.models.base import GraphClassifier
 
 T = TypeVar("T")
 
 
 class Shard(NamedTuple):
-    """A member's graphs of a step, and how much of its loss counts."""
+    """The graphs of a step that one process takes, and how much its loss counts."""
 
     graphs: Tensor
     weight: float = 1.0
 
 
 class ProcessGroup:
-    """One process alone; `parallel.FabricTeam` is several. Members run the same lines and differ in `share` only."""
+    """One process alone, and the interface of a group of several: every process runs the same code on its shard."""
 
     rank = 0
     size = 1
 
     def join(self, model: GraphClassifier) -> GraphClassifier:
-        """The model as it is trained: its gradients are the team's."""
+        """The model to call while training, whose gradients are averaged over the group."""
         return model
 
     def shard(self, graphs: Tensor) -> Shard:
+        """This process's part of the graphs of a step."""
         return Shard(graphs)
 
     def backward(self, model: GraphClassifier, loss: Tensor, last: bool) -> None:
-        """``last``: of the parts of a step; then gradients are exchanged."""
+        """Adds the gradients of a micro-batch; with the ``last`` one of a step they are exchanged."""
         loss.backward()
 
     def total(self, values: Tensor) -> Tensor:
-        """The members' values summed."""
+        """The sum over the processes."""
         return values
 
     def broadcast(self, value: T) -> T:
-        """What the first member says, to all."""
+        """The first process's value, in all of them."""
         return value
 
     def dropout_seed(self, seed: int, epoch: int) -> int | None:
-        """Of this member's dropout in an epoch; None: it goes on where it was."""
+        """The seed of this process's dropout in an epoch; None continues the generator's sequence."""
         return None
 
 
 SINGLE_PROCESS = ProcessGroup()
-
-
-class NullStore:
-    """The store of every member but the first: the first one keeps everything."""
-
-    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
-        return None
-
-    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None: ...
-    def drop_checkpoint(self, trial: Trial) -> None: ...
-    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None: ...
-    def save(self, result: TrialResult) -> None: ...

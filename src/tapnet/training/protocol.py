@@ -33,15 +33,15 @@ def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
     Raises:
         SettingError: The protocol is not known, or so many folds cannot be made.
     """
-    check(protocol, folds, fold)
+    check_protocol(protocol, folds, fold)
     return stratified_split(y, folds, fold, validation=protocol == "fair")
 
 
 MOST_FOLDS = 10_000
 
 
-def check(protocol: str, folds: int, fold: int = 0) -> Protocol:
-    """The protocol by its name, if it can be run on that many folds."""
+def check_protocol(protocol: str, folds: int, fold: int = 0) -> Protocol:
+    """The protocol by its name, if it can be run on that many folds; else a ``SettingError``."""
     if protocol not in PROTOCOLS:
         raise SettingError(f"protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
     fewest = 3 if protocol == "fair" else 2
@@ -55,14 +55,14 @@ def check(protocol: str, folds: int, fold: int = 0) -> Protocol:
 
 
 class Reading(NamedTuple):
-    """An accuracy read off the curves of a trial."""
+    """One way to read an accuracy off the curves of a trial."""
 
     epoch: int  # counted from 1
     accuracy: float  # percent, on the test fold
 
 
-def read_off(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Reading:
-    """The accuracy that the protocol reports of a trial; a system without epochs has but one."""
+def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Reading:
+    """The accuracy that the protocol reports of a trial; a system without epochs has only one."""
     found = readings(curves)
     if len(curves) == 1:
         return found["last_epoch"]
@@ -70,7 +70,7 @@ def read_off(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Readi
 
 
 def readings(curves: Mapping[str, Sequence[float]]) -> dict[str, Reading]:
-    """Every way to read an accuracy off the curves; the first of equal epochs counts."""
+    """All readings of the curves by name; the first of equal epochs counts."""
     accuracy = curves["test_accuracy"]
     epochs = {"best_test_epoch": int(np.argmax(accuracy)), "last_epoch": len(accuracy) - 1}
     if curves.get("validation_loss"):

@@ -1,4 +1,4 @@
-"""How a network is trained."""
+"""The settings of training."""
 
 from __future__ import annotations
 
@@ -10,11 +10,27 @@ from tapnet.models.settings import Settings, Weight
 
 
 class TrainingSettings(Settings):
-    """How a network is trained; the defaults are the paper's and its authors' earlier program's."""
+    """How a network is trained; the defaults are those of the paper and of its authors' earlier program.
+
+    Args:
+        epochs: passes over the training graphs.
+        batch_size: graphs in a step.
+        lr: the learning rate of Adam.
+        weight_decay: L2 regularisation.
+        amsgrad: Adam's variant that keeps the largest second moment.
+        halve_lr_every: so many epochs; 0 keeps the learning rate.
+
+    Raises:
+        SettingError: for an unknown name or a value out of range.
+
+    Example:
+        >>> TrainingSettings(lr=0.01).replace(epochs=50).epochs
+        50
+    """
 
     epochs: Annotated[int, Field(ge=1, lt=2**31)] = 200
     batch_size: Annotated[int, Field(ge=1, lt=2**31)] = 64
     lr: Annotated[float, Field(gt=0)] = 0.001
     weight_decay: Weight = 0.0008
     amsgrad: bool = True
-    halve_lr_every: Annotated[int, Field(ge=0, lt=2**31)] = 0  # epochs; 0: never
+    halve_lr_every: Annotated[int, Field(ge=0, lt=2**31)] = 0

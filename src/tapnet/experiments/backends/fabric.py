@@ -1,7 +1,7 @@
 """One model on several devices: Lightning Fabric starts a process for each, and they share every step of every trial.
 
-Each process has all the data. Of a step's graphs each takes a part, gradients are averaged (gloo on CPUs, NCCL on
-GPUs), and so the step is that of one process with the same graphs, up to rounding and the members' own dropout.
+Each process has all the data. Each takes a shard of a step's graphs, gradients are averaged (gloo on CPUs, NCCL on
+GPUs), and so the step is that of one process with the same graphs, up to rounding and each process's own dropout.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from torch import Tensor
 from torch.multiprocessing.spawn import ProcessExitedException
 
 from tapnet.errors import SettingError, TapnetError
-from tapnet.experiments.backends.pool import Session, run_in_turn
+from tapnet.experiments.backends.pool import Session, import_pools, run_in_turn
 from tapnet.experiments.backends.processes import block_sigint, end_with_parent, torchrun_size
-from tapnet.experiments.trial import Device, Trial
+from tapnet.experiments.trial import Trial
 from tapnet.models.base import GraphClassifier
 from tapnet.nn.norm import BatchNorm
+from tapnet.training.device import Device
 from tapnet.training.distributed import ProcessGroup, Shard
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 T = TypeVar("T")
-logging.getLogger("lightning_fabric.utilities").setLevel(logging.WARNING)  # members would say that they have begun
+logging.getLogger("lightning_fabric.utilities").setLevel(logging.WARNING)  # else each process announces itself
 
 
 class FabricGroup(ProcessGroup):
@@ -41,9 +42,7 @@ class FabricGroup(ProcessGroup):
         self.fabric, self.rank, self.size = fabric, fabric.global_rank, fabric.world_size
 
     def join(self, model: GraphClassifier) -> GraphClassifier:
-        if (
-            type(model).micro_batches is GraphClassifier.micro_batches
-        ):  # members that divide a step further would not keep pace
+        if type(model).micro_batches is GraphClassifier.micro_batches:  # else processes may differ in their steps
             for module in model.modules():
                 if isinstance(module, BatchNorm):
                     module.together = True
@@ -53,7 +52,7 @@ class FabricGroup(ProcessGroup):
 
     def shard(self, graphs: Tensor) -> Shard:
         if len(graphs) < self.size:
-            return Shard(graphs, 1 / self.size)  # too few to share: each takes all, and counts for its part
+            return Shard(graphs, 1 / self.size)  # too few to share: each takes all, with a part of the weight
         return Shard(graphs.tensor_split(self.size)[self.rank])
 
     def backward(self, model: GraphClassifier, loss: Tensor, last: bool) -> None:
@@ -67,14 +66,14 @@ class FabricGroup(ProcessGroup):
         return self.fabric.broadcast(value)
 
     def dropout_seed(self, seed: int, epoch: int) -> int | None:
-        """Members drop different nodes; a resumed epoch drops the same ones again."""
+        """Processes drop different nodes; a resumed epoch drops the same ones again."""
         return (seed + 1_000_003 * epoch + self.rank) % 2**63
 
 
-def run_in_team(trials: Sequence[Trial], session: Session) -> bool:
+def run_in_group(trials: Sequence[Trial], session: Session) -> bool:
     """Trial after trial, each on all its devices; False if it was asked to stop early.
 
-    Under torchrun this process is a member already; otherwise the members are started here, and end with the work.
+    Under torchrun this process is one of the group already; otherwise its processes are started here.
     """
     fabric = make_fabric(trials[0].device, trials[0].devices)
     if torchrun_size():
@@ -83,13 +82,12 @@ def run_in_team(trials: Sequence[Trial], session: Session) -> bool:
     context = torch.multiprocessing.get_context("spawn")
     events, stop = context.Queue(), context.Event()
     theirs = replace(session, on_event=events.put, should_stop=stop.is_set)
-    member = partial(
-        _start_member, trials=trials, session=theirs, events=events
-    )  # bound: Fabric would look into arguments
+    # bound, since Fabric would look into arguments
+    member = partial(_start_member, trials=trials, session=theirs, events=events)
     outcome: list[bool | BaseException] = []
 
     def launch() -> None:
-        with block_sigint():  # of this thread, and so of the members that it starts
+        with block_sigint():  # of this thread, and so of the processes that it starts
             try:
                 outcome.append(fabric.launch(member))
             except BaseException as error:
@@ -115,24 +113,25 @@ def run_in_team(trials: Sequence[Trial], session: Session) -> bool:
     if isinstance(outcome[0], ProcessExitedException):
         if session.should_stop():
             return False
-        raise TapnetError("a process of the run died; the same command goes on from the last checkpoint")
+        raise TapnetError("a process of the run died; running it again continues from the last checkpoint")
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
 
 
 def require_fabric() -> Any:
-    """Lightning's Fabric, which is an extra."""
+    """Lightning Fabric, which is an extra; a ``TapnetError`` says how to install it."""
     try:
         import lightning_fabric
     except ImportError:
-        raise TapnetError("--devices needs Lightning Fabric: pip install 'tapnet[cluster]'") from None
+        raise TapnetError("training on several devices needs Lightning Fabric: pip install 'tapnet[cluster]'") from None
     return lightning_fabric
 
 
 def make_fabric(device: Device, devices: int) -> Fabric:
+    """Fabric for a group of so many processes, started here or by torchrun."""
     lightning_fabric = require_fabric()
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # of the members: torch would warn of the flag below
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # of the processes: torch would warn of the flag below
     of_torchrun = torchrun_size()
     if of_torchrun and of_torchrun != devices:
         raise SettingError(f"torchrun has started {of_torchrun} processes, not {devices}")
@@ -149,11 +148,12 @@ def make_fabric(device: Device, devices: int) -> Fabric:
     return fabric
 
 
-# ---- in a member ----
+# ---- in each process ----
 
 
 def _start_member(fabric: Fabric, trials: Sequence[Trial], session: Session, events: Any) -> bool:
     threading.Thread(target=end_with_parent, daemon=True).start()
+    import_pools(session.pools)
     try:
         return _run_as_member(fabric, trials, session)
     except TapnetError as error:
@@ -162,8 +162,8 @@ def _start_member(fabric: Fabric, trials: Sequence[Trial], session: Session, eve
 
 
 def _run_as_member(fabric: Fabric, trials: Sequence[Trial], session: Session) -> bool:
-    team = FabricGroup(fabric)
-    missing = [trial for trial in trials if session.store.load(trial) is None] if team.rank == 0 else []
-    if team.rank > 0:
-        session = replace(session, on_event=lambda _: None)  # the first one speaks
-    return run_in_turn(team.broadcast(missing), session, team)
+    group = FabricGroup(fabric)
+    missing = [trial for trial in trials if session.store.load(trial) is None] if group.rank == 0 else []
+    if group.rank > 0:
+        session = replace(session, on_event=lambda _: None)  # the first one reports
+    return run_in_turn(group.broadcast(missing), session, group)

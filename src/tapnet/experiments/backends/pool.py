@@ -1,9 +1,10 @@
-"""Running many trials: one after another, or in several processes. The numbers are the same whatever is chosen."""
+"""Running many trials: one after another, in several processes, or on a cluster. The numbers are the same."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import pickle
 import queue
 import signal
 import threading
@@ -12,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,22 +29,30 @@ from tapnet.experiments.backends.processes import (
     torchrun_size,
 )
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, run_trial
-from tapnet.experiments.store import Store
+from tapnet.experiments.store import NullStore, Store
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.io.load import load_dataset
-from tapnet.training.distributed import SINGLE_PROCESS, NullStore, ProcessGroup
+from tapnet.nn.pool.registry import resolve
+from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 if TYPE_CHECKING:
     from tapnet.experiments.backends.ray import Cluster
 
 
 class Event(NamedTuple):
-    """Something that happened to a trial. At epoch 0: another program is training it."""
+    """A trial has finished an epoch; with epoch 0, another program is training it.
+
+    Attributes:
+        trial: which one.
+        epoch: epochs that were trained.
+        accuracy: what the protocol would report now, in percent.
+        where: the node of a cluster that trains it.
+    """
 
     trial: Trial
     epoch: int
     accuracy: float
-    where: str = ""  # the node of a cluster
+    where: str = ""
 
 
 OnEvent = Callable[[Event], None]
@@ -53,17 +62,37 @@ LOOK_EVERY = 0.3  # seconds, while other programs train what is left
 
 @dataclass(frozen=True)
 class DataReference:
-    """How a process loads the data set by itself, from the parsed copy."""
+    """How every process of a run gets the data set: from the parsed copy, or with the reference if it has no name.
+
+    Args:
+        name_or_path: as `load_dataset` takes it; empty for data that are only in memory.
+        data_dir: the folder with data sets by name.
+        download: whether a data set that is not there may be downloaded.
+        features: what a node is.
+        graphs: so many of the smaller half, evenly spread over the set; None means all.
+        dataset: the data set, where it is loaded already.
+    """
 
     name_or_path: str
     data_dir: str | None
     download: bool = True
     features: Features | None = None
-    graphs: int | None = None  # so many of the smaller half, evenly spread over the set; None: all
+    graphs: int | None = None
+    dataset: GraphDataset | bytes | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: plain bytes instead of torch's shared memory, of which there may be little."""
+        return self.__dict__ | {"dataset": None if self.name_or_path else pickle.dumps(self.dataset)}
 
     def load(self) -> GraphDataset:
+        """The data set."""
+        if isinstance(self.dataset, bytes):
+            found: GraphDataset = pickle.loads(self.dataset)
+            return found
+        if self.dataset is not None:
+            return self.dataset
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # who started the run was told what there is to say of the data
+            warnings.simplefilter("ignore")  # the process that started the run has shown them
             dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
         if self.graphs is None or self.graphs >= len(dataset):
             return dataset
@@ -81,6 +110,13 @@ class Session:
     checkpoint_every: int
     on_event: OnEvent
     should_stop: Callable[[], bool]
+    pools: tuple[str, ...] = ()  # pooling layers that the user named, which other processes may import
+
+
+def import_pools(names: Sequence[str]) -> None:
+    """Makes pooling layers that the user named known in this process."""
+    for name in names:
+        resolve(name, allow_import=True)
 
 
 def run_trials(
@@ -92,27 +128,42 @@ def run_trials(
     cluster: Cluster | None = None,
     checkpoint_every: int = CHECKPOINT_EVERY,
     on_event: OnEvent = lambda _: None,
+    pools: Sequence[str] = (),
 ) -> bool:
-    """Runs what the store does not have yet: here, in ``jobs`` processes, or on a cluster.
+    """Runs the trials that the store does not have yet.
 
-    False if Ctrl-C ended it early; checkpoints are there then.
+    Several programs may share a store: each trains what no other is training, then waits for what the others train.
 
-    Several programs may share a store: each trains what no other is training, then waits for what the others are at.
+    Args:
+        trials: what to run, all on the same data.
+        data: how processes get the data set.
+        store: where results go.
+        jobs: how many trials at a time, in as many processes; 1 runs them in this one.
+        cluster: runs them on a Ray cluster instead.
+        checkpoint_every: so many epochs.
+        on_event: called with every epoch of every trial, in this process.
+        pools: the user's own pooling layers as ``"package.module:Class"``; other processes import them.
+
+    Returns:
+        False if Ctrl-C or SIGTERM ended it early; there are checkpoints then.
+
+    Raises:
+        TapnetError: if a process of the run dies.
     """
-    if torchrun_rank() > 0:  # another process of the team keeps the store
-        return _run_in_team(trials, Session(data, store, checkpoint_every, on_event, should_stop=lambda: False))
+    if torchrun_rank() > 0:  # another process of the group has the store
+        return _run_in_group(trials, Session(data, store, checkpoint_every, on_event, should_stop=lambda: False))
     missing = [trial for trial in trials if store.load(trial) is None]
     for trial in set(trials).difference(missing):
         store.tidy(trial)
     jobs = min(jobs, len(missing))
     with _stop_on_interrupt() as should_stop:
-        session = Session(data, store, checkpoint_every, on_event, should_stop)
+        session = Session(data, store, checkpoint_every, on_event, should_stop, tuple(pools))
         if torchrun_size():
-            return _run_in_team(trials, session)  # all of them: the other processes wait for this one to join
+            return _run_in_group(trials, session)  # all of them: the other processes wait for this one to join
         if not missing:
             return True
         if missing[0].devices > 1:
-            return _run_in_team(missing, session)
+            return _run_in_group(missing, session)
         if cluster is not None:
             return _run_on_cluster(missing, session, cluster)
         if jobs > 1:
@@ -120,24 +171,24 @@ def run_trials(
         return run_in_turn(missing, session)
 
 
-def run_in_turn(trials: Sequence[Trial], session: Session, team: ProcessGroup = SINGLE_PROCESS) -> bool:
-    """One after another, in this process and those of its team; False if it was asked to stop early."""
+def run_in_turn(trials: Sequence[Trial], session: Session, group: ProcessGroup = SINGLE_PROCESS) -> bool:
+    """One after another, in this process and those of its group; False if it was asked to stop early."""
     dataset = session.data.load()
 
     def run(left: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in left if not attempt(trial, dataset, session, team)]
+        return [trial for trial in left if not attempt(trial, dataset, session, group)]
 
-    return _until_done(trials, run, session, team)
+    return _until_done(trials, run, session, group)
 
 
-def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: ProcessGroup = SINGLE_PROCESS) -> bool:
-    """Trains a trial, unless another program is at it; whether its result is in the store now."""
+def attempt(trial: Trial, dataset: GraphDataset, session: Session, group: ProcessGroup = SINGLE_PROCESS) -> bool:
+    """Trains a trial, unless another program is training it; whether its result is in the store now."""
     store = session.store
-    if team.broadcast(session.should_stop()):
+    if group.broadcast(session.should_stop()):
         return False
-    with store.claim(trial) if team.rank == 0 else contextlib.nullcontext(False) as claimed:
+    with store.claim(trial) if group.rank == 0 else contextlib.nullcontext(False) as claimed:
         result = store.load(trial) if claimed else None  # another program may have stored it meanwhile
-        ours, there = team.broadcast((claimed, result is not None))
+        ours, there = group.broadcast((claimed, result is not None))
         if result is not None:
             session.on_event(_stored_event(result))
         if there or not ours:
@@ -150,7 +201,7 @@ def attempt(trial: Trial, dataset: GraphDataset, session: Session, team: Process
                 checkpoint_every=session.checkpoint_every,
                 progress=reporter(trial, session.on_event),
                 should_stop=session.should_stop,
-                team=team,
+                group=group,
             )
         except Interrupted:
             return False
@@ -161,13 +212,13 @@ def _until_done(
     trials: Sequence[Trial],
     run: Callable[[Sequence[Trial]], Sequence[Trial]],
     session: Session,
-    team: ProcessGroup = SINGLE_PROCESS,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> bool:
     """Runs what ``run`` says is left, again and again: another program may store it, or die and leave it to us."""
     told = False
     while trials:
         trials = run(trials)
-        if not trials or team.broadcast(session.should_stop()):
+        if not trials or group.broadcast(session.should_stop()):
             break
         for trial in () if told else trials:
             session.on_event(Event(trial, 0, math.nan))
@@ -177,18 +228,19 @@ def _until_done(
 
 
 def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
+    """What `run_trial` calls after an epoch, so that an event is sent."""
     return lambda epoch, accuracy: send(Event(trial, epoch, accuracy))
 
 
 def _stored_event(result: TrialResult) -> Event:
-    """Of a trial that another program has stored meanwhile."""
+    """The event of a trial that another program has stored meanwhile."""
     return Event(result.trial, result.trial.training.epochs, result.reading.accuracy)
 
 
-def _run_in_team(trials: Sequence[Trial], session: Session) -> bool:
-    from tapnet.experiments.backends.fabric import run_in_team
+def _run_in_group(trials: Sequence[Trial], session: Session) -> bool:
+    from tapnet.experiments.backends.fabric import run_in_group
 
-    return run_in_team(trials, session)
+    return run_in_group(trials, session)
 
 
 def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
@@ -211,7 +263,7 @@ def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster)
 
 @contextlib.contextmanager
 def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Whether to stop: the first Ctrl-C (or a polite kill) asks trials to end after their epoch, the second ends it."""
+    """Whether to stop: the first Ctrl-C (or SIGTERM) asks trials to end after their epoch, the second ends it."""
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -235,12 +287,13 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 # ---- several processes ----
 
-_worker: list[tuple[GraphDataset, Session]] = []  # what this process was given when it started
+_worker: list[tuple[GraphDataset, Session]] = []  # what this process got when it started
 
 
 def _start_worker(session: Session, events: Any) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
     threading.Thread(target=end_with_parent, daemon=True).start()
+    import_pools(session.pools)
     _worker.append((session.data.load(), session))
 
 
@@ -284,6 +337,6 @@ def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> b
             if session.should_stop():
                 return False
             raise TapnetError(
-                "a process of the run died (out of memory?); the same command goes on from the last checkpoint, "
-                "with --jobs 1 in one process"
+                "a process of the run died (out of memory?); running it again continues from the last checkpoint, and "
+                "one job at a time takes less memory"
             ) from None

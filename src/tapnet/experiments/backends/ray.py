@@ -1,7 +1,7 @@
 """Trials on a Ray cluster: Ray decides what runs where, and runs again what a lost node had; the store stays here.
 
-A worker needs nothing but the program: the data come through Ray's object store, once a node, and what a trial gives
-(its epochs, checkpoints, model and result) goes back through a mailbox beside the store.
+A worker needs nothing but the program: the data come through Ray's object store, once for each node, and the events,
+checkpoints, model and result of a trial return through a mailbox beside the store.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError, TapnetError
-from tapnet.experiments.backends.pool import Event, Session
+from tapnet.experiments.backends.pool import Event, Session, import_pools
 from tapnet.experiments.backends.processes import available_cores
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store, pack_checkpoint, unpack_checkpoint
 from tapnet.experiments.trial import Trial, TrialResult
+from tapnet.inference.model_file import ModelCard
 
 RETRIES = 5  # of a trial whose worker or node was lost
 LOCAL = "local"
@@ -34,21 +35,30 @@ LOCAL = "local"
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where trials run, and what each of them takes of a node."""
+    """Where trials run, and what each of them takes of a node.
 
-    address: str  # of a cluster's head; LOCAL: one that is started here, for this run
+    Args:
+        address: of a cluster's head; "local" starts one here, for the run.
+        cpus_per_trial: a whole number, or a part of one.
+        gpus_per_trial: a whole number, or a part of one.
+        local_cpus: of a local cluster; None means all cores.
+
+    Raises:
+        SettingError: for numbers that Ray cannot give.
+    """
+
+    address: str
     cpus_per_trial: float = 1
     gpus_per_trial: float = 0
-    local_cpus: int | None = None  # of a local one; None: the cores
+    local_cpus: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("cpus_per_trial", "gpus_per_trial"):
             value = getattr(self, name)
             if not 0 <= value < float("inf") or (value > 1 and value != int(value)):
-                words = name.replace("_", "-")
-                raise SettingError(f"--{words} is a whole number, or a part of one between 0 and 1, not {value:g}")
+                raise SettingError(f"{name} is a whole number, or a part of one between 0 and 1, not {value:g}")
         if self.cpus_per_trial == 0:
-            raise SettingError("--cpus-per-trial is more than 0: Ray would start every trial at once")
+            raise SettingError("cpus_per_trial is more than 0: Ray would start every trial at once")
 
 
 def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
@@ -61,14 +71,15 @@ def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) 
         mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
         begun = [(trial, state) for trial in trials if (state := store.load_checkpoint(trial)) is not None]
         ray.get([mailbox.keep.remote(trial.key, pack_checkpoint(trial, state)) for trial, state in begun])
-        task = ray.remote(_run_away).options(
+        task = ray.remote(_run_on_worker).options(
             num_cpus=cluster.cpus_per_trial,
             num_gpus=cluster.gpus_per_trial,
             max_retries=RETRIES,
             scheduling_strategy="SPREAD",
         )
         data = ray.put(dataset)
-        running = {task.remote(trial, [data], mailbox, session.checkpoint_every): trial for trial in trials}
+        settings = session.checkpoint_every, session.pools
+        running = {task.remote(trial, [data], mailbox, *settings): trial for trial in trials}
         by_key, complete = {trial.key: trial for trial in trials}, True
         while running:
             ended, _ = ray.wait(list(running), timeout=0.2)
@@ -90,10 +101,10 @@ def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) 
 
 @dataclass
 class Answer:
-    """What a worker sends back of a trial: the result, and the model if there is one."""
+    """What a worker returns of a trial: the result, and the model if there is one."""
 
     result: TrialResult
-    model: tuple[Mapping[str, Tensor], Mapping[str, Any]] | None
+    model: tuple[Mapping[str, Tensor], ModelCard] | None
 
     def keep(self, store: Store) -> None:
         if self.model is not None:
@@ -102,7 +113,7 @@ class Answer:
 
 
 class Mailbox:
-    """An actor beside the store: what workers tell, and the checkpoint that a second attempt starts from."""
+    """An actor beside the store: it collects what workers report, and keeps checkpoints for a second attempt."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -141,11 +152,11 @@ class Mailbox:
 
 @dataclass
 class RemoteStore:
-    """Stands for the store where there is none: a checkpoint goes to the mailbox, the model back with the result."""
+    """The store in a worker: checkpoints go to the mailbox, the model returns with the result."""
 
     mailbox: Any
     checkpoint: bytes | None
-    model: tuple[Mapping[str, Tensor], Mapping[str, Any]] | None = field(default=None, init=False)
+    model: tuple[Mapping[str, Tensor], ModelCard] | None = field(default=None, init=False)
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
         return None if self.checkpoint is None else unpack_checkpoint(trial, self.checkpoint)
@@ -153,8 +164,8 @@ class RemoteStore:
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
         _answered(self.mailbox.keep.remote(trial.key, pack_checkpoint(trial, state), new=True))
 
-    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
-        self.model = (weights, description)
+    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
+        self.model = (weights, card)
 
     def save(self, result: TrialResult) -> None:
         pass
@@ -166,15 +177,18 @@ class RemoteStore:
 _held: dict[str, GraphDataset] = {}  # by checksum: the data set that this worker has unpacked
 
 
-def _run_away(trial: Trial, data: list[Any], mailbox: Any, checkpoint_every: int) -> Answer | None:
+def _run_on_worker(
+    trial: Trial, data: list[Any], mailbox: Any, checkpoint_every: int, pools: Sequence[str]
+) -> Answer | None:
     """A trial on a worker; None if it was asked to stop."""
+    import_pools(pools)
     stopped, checkpoint = _answered(mailbox.begin.remote(trial.key))
     if stopped:
         return None
     if trial.data not in _held:
         _held.clear()
         _held[trial.data] = _answered(data[0])
-    away, where = RemoteStore(mailbox, checkpoint), _this_node()
+    store, where = RemoteStore(mailbox, checkpoint), _this_node()
 
     def tell(epoch: int, accuracy: float) -> None:
         nonlocal stopped
@@ -184,14 +198,14 @@ def _run_away(trial: Trial, data: list[Any], mailbox: Any, checkpoint_every: int
         result = run_trial(
             trial,
             _held[trial.data],
-            away,
+            store,
             checkpoint_every=checkpoint_every,
             progress=tell,
             should_stop=lambda: stopped,
         )
     except Interrupted:
         return None
-    return Answer(result, away.model)
+    return Answer(result, store.model)
 
 
 def _answered(question: Any) -> Any:
@@ -217,7 +231,7 @@ def require_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise TapnetError("--ray needs Ray: pip install 'tapnet[cluster]'") from None
+        raise TapnetError("a cluster needs Ray: pip install 'tapnet[cluster]'") from None
     return ray
 
 
@@ -235,16 +249,16 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         where: dict[str, Any] = {"address": LOCAL, "num_cpus": cores, "include_dashboard": False}
     else:
         where = {"address": cluster.address}
-    polite_kill = signal.getsignal(signal.SIGTERM)
+    sigterm_handler = signal.getsignal(signal.SIGTERM)
     _allow_many_files()
     try:
         ray.init(**where, **quiet)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         first_line = str(error).strip().split("\n")[0]
-        raise TapnetError(f"--ray {cluster.address}: no cluster answers there ({first_line})") from None
+        raise TapnetError(f"no Ray cluster answers at {cluster.address} ({first_line})") from None
     try:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, polite_kill)  # Ray has put its own
+            signal.signal(signal.SIGTERM, sigterm_handler)  # Ray has put its own
         _require_a_node(ray, cluster)
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # Ray would report on its nodes there
             yield ray
@@ -280,5 +294,5 @@ def _answer(ray: Any, task: Any) -> Answer | None:
     except ray.exceptions.RayError as error:
         first_line = str(error).strip().split("\n")[0]
         raise TapnetError(
-            f"a trial was lost {RETRIES + 1} times ({first_line}); the same command goes on from its last checkpoint"
+            f"a trial was lost {RETRIES + 1} times ({first_line}); running it again continues from its last checkpoint"
         ) from None

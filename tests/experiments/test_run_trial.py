@@ -13,20 +13,20 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError
 from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import Interrupted, run_trial
-from tapnet.experiments.store import Store, load_model_file
+from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
-from tapnet.experiments.trial import Trial, _packed, _unpacked, digest, rounded
-from tapnet.models.base import DataShape
+from tapnet.experiments.trial import Trial, digest, pack_curve, rounded, unpack_curve
+from tapnet.inference.model import SavedModel
+from tapnet.inference.model_file import read_model
 from tapnet.models.registry import find_model
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.ops.connectivity import Connectivity
-from tapnet.training.protocol import read_off, readings, split
+from tapnet.training.protocol import split
 from tapnet.training.settings import TrainingSettings
 
 MUTAG = DataReference("MUTAG", None)
@@ -49,47 +49,7 @@ def same_numbers(a, b):
     return a.curves == b.curves and a.trial == b.trial
 
 
-# ---- protocols ----
-
-
-def test_folds_are_the_stratified_ones_of_seed_zero(mutag):
-    expected = [t for _, t in StratifiedKFold(10, shuffle=True, random_state=0).split(np.zeros(188), mutag.y.numpy())]
-    for fold in range(10):
-        paper, fair = (split(mutag.y, protocol, 10, fold) for protocol in ("paper", "fair"))
-        assert paper.test.tolist() == fair.test.tolist() == expected[fold].tolist()
-        assert paper.validation is None
-        assert fair.validation.tolist() == expected[(fold + 1) % 10].tolist()
-        assert sorted([*paper.train.tolist(), *paper.test.tolist()]) == list(range(188))
-        parts = [*fair.train.tolist(), *fair.validation.tolist(), *fair.test.tolist()]
-        assert sorted(parts) == list(range(188))
-
-
-@pytest.mark.parametrize(
-    ("protocol", "folds", "fold", "reason"),
-    [
-        ("fair", 2, 0, "needs at least 3 folds"),
-        ("paper", 1, 0, "needs at least 2 folds"),
-        ("best", 10, 0, "protocol is one of paper, fair"),
-        ("fair", 10, 10, "there is no fold 10"),
-        ("fair", 189, 0, "more folds than graphs"),
-        ("fair", 150, 0, "150 folds cannot be made: even the largest class has but 125 graphs"),
-    ],
-)
-def test_folds_that_cannot_be_are_refused(mutag, protocol, folds, fold, reason):
-    with pytest.raises(SettingError, match=reason):
-        split(mutag.y, protocol, folds, fold)
-
-
-def test_each_protocol_reads_its_own_epoch():
-    curves = {"test_accuracy": [50.0, 90.0, 90.0, 70.0], "validation_loss": [0.9, 0.8, 0.3, 0.3]}
-    assert read_off("paper", curves) == (2, 90.0)
-    assert read_off("fair", curves) == (3, 90.0)
-    assert readings(curves)["last_epoch"] == (4, 70.0)
-
-
-def test_an_epoch_whose_loss_is_no_number_is_never_chosen(mutag, tmp_path):
-    curves = {"test_accuracy": [50.0, 60.0, 33.0], "validation_loss": [0.9, 0.8, float("nan")]}
-    assert read_off("fair", curves) == (2, 60.0)
+def test_a_trial_that_diverges_says_so_and_is_stored(mutag, tmp_path):
     trial = replace(make(mutag), training=TrainingSettings(epochs=2, lr=1e30))
     result = run_trial(trial, mutag, Store(tmp_path))
     assert result.diverged
@@ -149,7 +109,7 @@ def test_a_resumed_trial_equals_an_uninterrupted_one_to_the_bit(mutag, tmp_path,
     resumed = run_trial(trial, mutag, store, progress=lambda epoch, _: epochs.append(epoch))
     assert epochs == [1, 2, 3, 4, 5, 6, 7]
     assert same_numbers(whole, resumed)
-    ours, theirs = (load_model_file(s.model_file(trial))[0] for s in (store, Store(tmp_path / "whole")))
+    ours, theirs = (read_model(s.model_file(trial))[0] for s in (store, Store(tmp_path / "whole")))
     assert all(torch.equal(ours[k], theirs[k]) for k in theirs)
     assert not store.checkpoint_file(trial).exists()
 
@@ -311,13 +271,10 @@ def test_a_damaged_checkpoint_is_set_aside(mutag, tmp_path):
 def test_a_stored_model_gives_the_accuracy_that_was_reported(mutag, tmp_path):
     trial, store = make(mutag, epochs=5), Store(tmp_path)
     result = run_trial(trial, mutag, store)
-    weights, description = load_model_file(store.model_file(trial))
-    again = Trial.from_dict(description["trial"])
-    assert again == trial
-    model = find_model(again.model).build(DataShape(**description["shape"]), again.settings)
-    model.load_state_dict(weights)
+    saved = SavedModel.load(store.model_file(trial))
+    assert Trial.from_dict(saved.card.to_dict()["trial"]) == trial
     batch = mutag.batch(split(mutag.y, "fair", 10, 0).test)
-    accuracy = 100 * (model.eval()(batch).argmax(1) == batch.y).double().mean()
+    accuracy = 100 * (saved.network(batch).argmax(1) == batch.y).double().mean()
     assert float(accuracy) == pytest.approx(result.reading.accuracy)
 
 
@@ -325,7 +282,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     (tmp_path / "x.safetensors").write_bytes(b"\x80\x04cos\nsystem\n")
     for name in ("x.safetensors", "nothing.safetensors"):
         with pytest.raises(DataError, match=name):
-            load_model_file(tmp_path / name)
+            read_model(tmp_path / name)
 
 
 def test_mean_and_deviation_are_numpys(mutag, tmp_path):
@@ -346,13 +303,13 @@ def test_mean_and_deviation_are_numpys(mutag, tmp_path):
 @given(st.lists(st.floats(allow_infinity=False, width=64), min_size=1, max_size=30))
 def test_a_packed_curve_reads_as_it_was_recorded(values):
     recorded = [rounded(v) for v in values]
-    np.testing.assert_array_equal(_unpacked(_packed(recorded)), recorded)
+    np.testing.assert_array_equal(unpack_curve(pack_curve(recorded)), recorded)
 
 
 def test_a_curve_that_unpacks_to_far_more_than_a_curve_is_refused():
     bomb = base64.b64encode(zlib.compress(b"[" + b"1," * (1 << 24) + b"1]")).decode()
     with pytest.raises(ValueError, match="longer than any"):
-        _unpacked(bomb)
+        unpack_curve(bomb)
 
 
 def test_a_trial_records_how_its_test_graphs_hang_together_after_each_pooling(mutag, tmp_path):

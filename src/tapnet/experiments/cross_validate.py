@@ -1,0 +1,295 @@
+"""Cross-validation: a system trained on every fold of a data set, and perhaps a final model of all graphs."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.errors import SettingError
+from tapnet.experiments.backends.pool import DataReference, Event, run_trials
+from tapnet.experiments.backends.processes import available_cores, torchrun_rank
+from tapnet.experiments.final import FinalTrial, is_of_another_run, train_final
+from tapnet.experiments.progress import progress_bars
+from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted
+from tapnet.experiments.store import Store
+from tapnet.experiments.summary import Summary, changed_settings
+from tapnet.experiments.trial import Trial, digest
+from tapnet.inference.model_file import FINAL_MODEL, read_model
+from tapnet.io.graph_folder import require_classes
+from tapnet.io.load import check_features, load_dataset
+from tapnet.models.registry import find_model
+from tapnet.models.spec import ModelSpec
+from tapnet.nn.pool.registry import find_name, source_digest
+from tapnet.progress import counting
+from tapnet.training.device import find_device
+from tapnet.training.protocol import check_protocol, split
+from tapnet.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from tapnet.experiments.backends.ray import Cluster
+
+
+@dataclass(frozen=True, repr=False)
+class CrossValidation(Summary):
+    """The result of `cross_validate`: the folds' results, and what they amount to.
+
+    Attributes:
+        results: of the folds, with their curves.
+        folder: of the run, with results and models; None where nothing was kept.
+        final: the file of the final model, if one was asked for.
+        data: where the data came from, and their checksum.
+
+    Its properties are those of `Summary`: ``mean``, ``std``, ``scores``, ``rules``, ``other_readings``.
+    """
+
+    folder: Path | None = None
+    final: Path | None = None
+    data: Mapping[str, str] | None = None
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not those of the system's paper."""
+        return changed_settings(self.results[0].trial)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON has it, the settings and keys of the trials included."""
+        values = super().to_dict() | {
+            "changed": self.changed,
+            "trials": [r.trial.key for r in self.results],
+            "data": self.data,
+            "folder": None if self.folder is None else str(self.folder),
+        }
+        if self.final is not None:
+            card = read_model(self.final)[1]
+            values["final"] = {"file": str(self.final), **card.to_dict()["final"]}
+        return values
+
+
+def cross_validate(
+    dataset: str | Path | GraphDataset,
+    model: str = "tapnet",
+    *,
+    pool: str | type | None = None,
+    protocol: str = "fair",
+    folds: int = 10,
+    only_folds: Iterable[int] | None = None,
+    epochs: int = 200,
+    seed: int = 0,
+    training: TrainingSettings | Mapping[str, Any] | None = None,
+    features: Features | None = None,
+    data_dir: str | Path | None = None,
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    threads: int = 1,
+    device: str = "auto",
+    devices: int = 1,
+    cluster: Cluster | None = None,
+    checkpoint_every: int = CHECKPOINT_EVERY,
+    final: bool = False,
+    progress: Callable[[Event], None] | None = None,
+    **settings: Any,
+) -> CrossValidation:
+    """Trains a system on every fold of a data set and reports its accuracy with the protocol behind it.
+
+    With the same ``out`` the same call does only what is missing: folds that are stored are not trained again, and
+    those that were interrupted continue from their last checkpoint, to the same numbers.
+
+    Args:
+        dataset: a name (``"MUTAG"``), a path as `load_dataset` takes it, or a data set.
+        model: the name of the system.
+        pool: the pooling layer of TAPNet: a name, ``"package.module:Class"``, or a class of the user's own.
+        protocol: which epoch's test accuracy counts. ``"fair"``: the one with the lowest validation loss;
+            ``"paper"``: the best one, which is known only afterwards.
+        folds: the number of folds.
+        only_folds: the numbers of those to run, from 0; None runs all.
+        epochs: of training on a fold.
+        seed: of initial weights, order and dropout.
+        training: training settings other than the system's own, such as ``{"lr": 0.01}``; its epochs do not count.
+        features: what a node is: "labels", "degrees" or "attributes"; None chooses as `load_dataset` does.
+        data_dir: the folder with data sets by name.
+        out: the folder for results, models and checkpoints; None keeps nothing. ``{run}`` in it stands for a name
+            that is made of the settings.
+        jobs: folds at a time; None takes as many as there are cores for their threads.
+        threads: of one fold; sums round differently with another number.
+        device: "cpu", "cuda", or "auto".
+        devices: processes that share each step of a fold.
+        cluster: the Ray cluster to run folds on.
+        checkpoint_every: so many epochs.
+        final: whether to train a model on all graphs as well; it needs ``out``.
+        progress: called with an `Event` after every epoch; None shows bars on a terminal or in a notebook.
+        **settings: of the system or of training, by name.
+
+    Returns:
+        Mean, deviation and scores of the folds, with everything behind them.
+
+    Raises:
+        SettingError: for a setting that does not exist or does not fit.
+        DataError: for data that cannot be read or learned from.
+        Interrupted: a ``KeyboardInterrupt``, after Ctrl-C, when checkpoints are stored.
+
+    Example:
+        >>> import tapnet
+        >>> result = tapnet.cross_validate("MUTAG", epochs=2, folds=3, only_folds=[0])
+        >>> result.scores == [result.mean]
+        True
+    """
+    _check_counts(jobs=jobs, threads=threads, devices=devices, checkpoint_every=checkpoint_every)
+    if devices > 1 and cluster is not None:
+        raise SettingError("several devices share a fold, a cluster takes whole folds: choose one of them")
+    if devices > 1:
+        from tapnet.experiments.backends.fabric import require_fabric
+
+        require_fabric()
+    if final and out is None:
+        raise SettingError("a final model needs a folder to be kept in: give out")
+    spec = find_model(model)
+    named_pool = None if pool is None else find_name(pool, allow_import=True)  # a class of the user's own is known now
+    given = {name: value for name, value in {"pool": named_pool, **settings}.items() if value is not None}
+    steps = _training_settings(spec, training, given)
+    if spec.fit is not None and devices > 1:
+        raise SettingError(f"the model {model} is no network, so several devices have nothing to share")
+    if spec.fit is not None and final:
+        raise SettingError(f"the model {model} is no network, so there is no final model to save")
+    rules, numbers = check_protocol(protocol, folds), _fold_numbers(only_folds, folds)
+    data, reference = _load(dataset, data_dir, check_features(features), spec, given)
+    split(data.y, rules, folds, 0)
+    chosen = spec.make_settings(data.name, given)
+    spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
+    first = Trial(
+        dataset=data.name,
+        data=data.checksum,
+        model=model,
+        settings=chosen,
+        protocol=rules,
+        fold=numbers[0],
+        folds=folds,
+        training=TrainingSettings(**{**steps, "epochs": epochs if spec.fit is None else 1}),
+        seed=seed,
+        threads=threads,
+        device=find_device(device),
+        devices=devices,
+        pool_source=source_digest(named_pool) if named_pool else "",
+    )
+    trials = [replace(first, fold=fold) for fold in numbers]
+    own_pools = [named_pool] if named_pool and ":" in named_pool else []
+    only_here = any(name.startswith("__main__:") for name in own_pools)  # other processes cannot import it
+    options: dict[str, Any] = {
+        "jobs": 1 if only_here else jobs or max(1, available_cores() // threads),
+        "cluster": cluster,
+        "checkpoint_every": checkpoint_every,
+        "pools": own_pools,
+    }
+    if torchrun_rank() > 0:  # the first process of the group has the store, and the result
+        run_trials(trials, reference, Store(Path()), **options)
+        return CrossValidation([])
+    with ExitStack() as stack:
+        if out is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tapnet-")))
+        else:
+            folder = Path(str(out).replace("{run}", _run_name(first)))
+        store = Store(folder)
+        found = _run(trials, data, reference, store, progress, options, kept=out is not None)
+        return _with_final(found, data, store, checkpoint_every) if final else found
+
+
+def _run(
+    trials: Sequence[Trial],
+    data: GraphDataset,
+    reference: DataReference,
+    store: Store,
+    progress: Callable[[Event], None] | None,
+    options: Mapping[str, Any],
+    kept: bool,
+) -> CrossValidation:
+    stored = {trial for trial in trials if store.load(trial) is not None}
+    origin = {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum}
+    about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
+    store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
+    with nullcontext(progress) if progress else progress_bars(trials, len(stored)) as on_event:
+        complete = run_trials(trials, reference, store, on_event=on_event, **options)
+    results = [result for trial in trials if (result := store.load(trial)) is not None]
+    if not complete:
+        raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
+    found = CrossValidation(results, store.folder if kept else None, data=origin)
+    store.save_run({**found.to_dict(), "state": "complete"})
+    if kept and is_of_another_run(store.folder / FINAL_MODEL, found):
+        warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=3)
+    return found
+
+
+def _with_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> CrossValidation:
+    epochs = FinalTrial.after(found).training.epochs
+    try:
+        with counting(epochs, f"final model, all {len(data)} graphs: epochs") as advance:
+            file = train_final(found, data, store, checkpoint_every=checkpoint_every, progress=advance)
+    except KeyboardInterrupt:
+        raise Interrupted("stopped while training the final model") from None
+    found = replace(found, final=file)
+    store.save_run({**found.to_dict(), "state": "complete"})
+    return found
+
+
+def _check_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise SettingError(f"{name} is at least 1, not {count}")
+
+
+def _training_settings(
+    spec: ModelSpec, training: TrainingSettings | Mapping[str, Any] | None, given: dict[str, Any]
+) -> dict[str, Any]:
+    """The system's own training settings but for what was given; what is among ``given`` moves there."""
+    names = {*TrainingSettings.names()} - {"epochs"}
+    spec.settings.check_names(given, f"the model {spec.name}", also=names)
+    values = training.to_dict() if isinstance(training, TrainingSettings) else dict(training or {})
+    values.pop("epochs", None)
+    TrainingSettings.check_names(values)
+    values |= {name: given.pop(name) for name in names & given.keys()}
+    if spec.fit is not None and values:
+        raise SettingError(f"the model {spec.name} is not trained in steps: it has no {', '.join(values)}")
+    return {**spec.training, **values}
+
+
+def _fold_numbers(only: Iterable[int] | None, folds: int) -> list[int]:
+    numbers = list(range(folds)) if only is None else sorted(set(only))
+    if not numbers:
+        raise SettingError("only_folds names no fold")
+    for number in numbers:
+        if not 0 <= number < folds:
+            raise SettingError(f"the folds are 0 to {folds - 1}; there is no fold {number}")
+    return numbers
+
+
+def _load(
+    dataset: str | Path | GraphDataset,
+    data_dir: str | Path | None,
+    features: Features | None,
+    spec: ModelSpec,
+    given: Mapping[str, Any],
+) -> tuple[GraphDataset, DataReference]:
+    """The data, and how other processes get them; settings are checked before anything is read."""
+    if isinstance(dataset, GraphDataset):
+        data = dataset if features in (None, dataset.features) else dataset.with_features(features)
+        reference = DataReference("", None, dataset=data)
+    else:
+        spec.make_settings(str(dataset), given)
+        data = load_dataset(dataset, data_dir, features=features)
+        reference = DataReference(
+            str(dataset), None if data_dir is None else str(data_dir), features=features, dataset=data
+        )
+    require_classes(data)
+    return data, reference
+
+
+def _run_name(trial: Trial) -> str:
+    """One name for trials that differ only in their fold."""
+    same = {key: value for key, value in trial.to_dict().items() if key != "fold"}
+    pool = str(getattr(trial.settings, "pool", "tap")).rpartition(":")[2]
+    layer = "" if pool == "tap" else f"-{pool}"
+    return f"{trial.dataset}-{trial.model}{layer}-{trial.protocol}-{digest(same)[:8]}"

@@ -1,0 +1,82 @@
+"""Bars that follow the trials of a run, on a terminal or in a notebook."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from tapnet.experiments.backends.pool import Event, OnEvent
+from tapnet.experiments.summary import in_words
+from tapnet.experiments.trial import Trial
+
+
+def is_watched() -> bool:
+    """Whether somebody sees bars: standard error is a terminal, or this is a notebook that can show them."""
+    in_notebook = "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
+    return sys.stderr.isatty() or in_notebook
+
+
+def label_of(event: Event, one_system: bool) -> str:
+    """What an event is about, in a few words."""
+    label = f"fold {event.trial.fold}" if one_system else in_words(event.trial)
+    if event.epoch == 0:
+        return f"{label}, in another program"
+    return f"{label} on {event.where}" if event.where else label
+
+
+def is_one_system(trials: Sequence[Trial]) -> bool:
+    """Whether trials differ only in their data set or fold."""
+    return len({t.model + repr(t.settings) + t.protocol for t in trials}) == 1
+
+
+@contextmanager
+def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
+    """Bars for the whole run and for each trial under way, if somebody is there to see them.
+
+    Args:
+        trials: all trials of the run.
+        done: how many of them are stored already.
+
+    Yields:
+        What is to be called with every `Event`.
+    """
+    if not trials or not is_watched():
+        yield lambda _: None
+        return
+    one_system = is_one_system(trials)
+    total = sum(t.training.epochs for t in trials)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
+        whole = progress.add_task(f"{trials[0].dataset}, epochs in all", total=total, note="", completed=0)
+        bars: dict[str, TaskID] = {}
+        epochs_done = {t.key: 0 for t in trials}
+        finished = done
+
+        def show(event: Event) -> None:
+            nonlocal finished
+            key, epochs = event.trial.key, event.trial.training.epochs
+            if key not in bars:
+                bars[key] = progress.add_task("", total=epochs, note="")
+            epochs_done[key] = event.epoch
+            progress.update(bars[key], description=escape(label_of(event, one_system)))
+            note = f"{event.accuracy:5.1f} %" if event.epoch else ""
+            progress.update(bars[key], completed=event.epoch, note=note)
+            if event.epoch == epochs:
+                finished += 1
+                progress.remove_task(bars[key])
+            note = f"{finished} of {len(trials)} {'folds' if one_system else 'trials'}"
+            progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
+
+        yield show

@@ -1,0 +1,130 @@
+"""Graphs as users hold them (NetworkX, PyG, GraphDataset), checked and made into one GraphDataset."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.errors import DataError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
+    Graph: TypeAlias = nx.Graph | Data
+    Graphs: TypeAlias = GraphDataset | Sequence[nx.Graph] | Sequence[Data] | NDArray[np.object_]
+
+
+def check_graphs(graphs: Any) -> Any:
+    """A GraphDataset as it is, else a list of graphs of one kind.
+
+    Raises:
+        DataError: saying what is wrong, and with which graph.
+    """
+    import networkx as nx
+
+    if isinstance(graphs, GraphDataset):
+        if len(graphs) == 0:
+            raise DataError(f"{graphs.name} has no graphs")
+        return graphs
+    if isinstance(graphs, nx.Graph) or (hasattr(graphs, "edge_index") and kind_of([graphs])):
+        raise DataError("one graph is not a list of graphs: put it in one")
+    if isinstance(graphs, str | bytes | dict) or not hasattr(graphs, "__len__") or getattr(graphs, "ndim", 1) != 1:
+        shape = f" of shape {graphs.shape}" if hasattr(graphs, "shape") else ""
+        raise DataError(f"graphs come as a list of NetworkX graphs or PyG Data, not as {type(graphs).__name__}{shape}")
+    found = list(graphs)
+    if not found:
+        raise DataError("there are no graphs: the list is empty")
+    kinds = [kind_of([g]) for g in found]
+    for i, kind in enumerate(kinds):
+        if not kind:
+            raise DataError(f"graph {i} is neither a NetworkX graph nor a PyG Data but {type(found[i]).__name__}")
+        if kind != kinds[0]:
+            raise DataError(f"graphs are all of one kind: graph 0 is of {kinds[0]}, graph {i} of {kind}")
+        if (len(found[i]) if kind == "NetworkX" else found[i].num_nodes) == 0:
+            raise DataError(f"graph {i} has no nodes")
+    return found
+
+
+def kind_of(graphs: Any) -> str:
+    """What graphs are: "GraphDataset", "NetworkX", "PyG", or "" for something else; the first one is looked at."""
+    import networkx as nx
+
+    if isinstance(graphs, GraphDataset):
+        return "GraphDataset"
+    if isinstance(graphs[0], nx.Graph):
+        return "NetworkX"
+    from torch_geometric.data import Data
+
+    return "PyG" if isinstance(graphs[0], Data) else ""
+
+
+def from_networkx(
+    graphs: Sequence[nx.Graph], y: NDArray[np.int64], features: Features | None, node_label: str, node_attributes: str
+) -> GraphDataset:
+    """NetworkX graphs by the names of their attributes; where there are no labels, attributes are the features."""
+    if features in (None, "labels"):
+        _check_nodes(graphs, node_label, features is not None or node_label != "label")
+    if features == "attributes" or (features is None and not _has_label(graphs, node_label)):
+        _check_nodes(graphs, node_attributes, features is not None or node_attributes != "attributes")
+    try:
+        dataset = GraphDataset.from_networkx(
+            graphs,
+            y.tolist(),
+            node_label=node_label,
+            node_attributes=node_attributes,
+            edge_label="",  # no model reads what is on the edges
+            edge_attributes="",
+            features=features,
+        )
+    except TypeError as error:
+        raise DataError(f"the node attribute {node_label!r} is no category: {error}") from None
+    if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
+        return dataset.with_features("attributes")
+    return dataset
+
+
+def from_pyg(
+    graphs: Sequence[Data],
+    y: NDArray[np.int64],
+    features: Features | None,
+    categories: Sequence[Hashable] | None = None,
+) -> GraphDataset:
+    """PyG's graphs by their ``x``.
+
+    With ``categories``, graphs that were cut out of a GraphDataset (they have ``node_labels``) are numbered as these.
+    """
+    from torch_geometric.data import Data
+
+    cut = categories is not None and features == "labels" and all("node_labels" in g for g in graphs)
+    numbers = "node_labels" if cut else "x"
+    key = "node_attributes" if features == "attributes" else "x"  # floats, even if those of a few graphs look one-hot
+    plain = []
+    for i, (g, code) in enumerate(zip(graphs, y, strict=True)):
+        if g.edge_index is None:
+            raise DataError(f"graph {i} has no edge_index")
+        rows = {"self_loop": g.get("self_loop")} | ({} if features == "degrees" else {key: g.get(numbers)})
+        plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
+    return GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None)
+
+
+def _has_label(graphs: Sequence[nx.Graph], key: str) -> bool:
+    return any(key in values for g in graphs for _, values in g.nodes(data=True))
+
+
+def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> None:
+    """Every node has the attribute, or none of them has, if it is not needed."""
+    having = [[key in values for _, values in g.nodes(data=True)] for g in graphs]
+    some = any(map(any, having))
+    lacking = next((i for i, has in enumerate(having) if not all(has)), None)
+    if lacking is not None and (some or needed):
+        node = list(graphs[lacking])[having[lacking].index(False)]
+        others = "others have" if some else "no node has"
+        own = ", ".join(map(repr, graphs[lacking].nodes[node]))
+        has = f"; it has {own}" if own else ""
+        raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}{has}")

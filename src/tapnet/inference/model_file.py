@@ -1,0 +1,282 @@
+"""The file of a trained model: its weights, and a `ModelCard` that says what they are. Reading it runs no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, WrapValidator
+from pydantic import model_validator as validator
+from torch import Tensor
+
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.errors import DataError
+from tapnet.files import check_name, is_special_file, path_exists, printable, write_atomically
+from tapnet.models.base import DataShape
+from tapnet.models.settings import AsTuple
+
+FINAL_MODEL = "final.safetensors"  # in the folder of a run
+M = TypeVar("M", bound="_Part")
+
+
+# ---- what a file says of its model ----
+
+
+def _word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is not text")
+    return value  # also what is no Unicode: a file's name may be anything
+
+
+def _dataset_name(value: Any) -> str:
+    name = _word(value)
+    check_name(name)
+    if name != Path(name).name or name.startswith((".", "~")):
+        raise ValueError(f"it names {name!r} where the name of a data set belongs")
+    return name
+
+
+def _feature(value: Any) -> Any:
+    if value not in get_args(Features):
+        raise ValueError(f"features is one of {', '.join(get_args(Features))}, not {value!r:.40}")
+    return value
+
+
+def _shape(value: Any) -> Any:
+    return (
+        value if isinstance(value, DataShape) else DataShape(**{**value, "node_deciles": tuple(value["node_deciles"])})
+    )
+
+
+def _values(values: Any) -> Any:
+    """JSON has lists where there were tuples."""
+    return tuple(tuple(v) if isinstance(v, list) else v for v in values) if isinstance(values, list | tuple) else values
+
+
+def _or_none(value: Any, validate: Any) -> Any:
+    """What is only of interest, and not as it should be in a stranger's file, does not make the model useless."""
+    try:
+        return validate(value)
+    except ValidationError:
+        return None
+
+
+Word = Annotated[str, PlainValidator(_word)]
+Words = Annotated[tuple[Word, ...] | None, AsTuple]
+Lenient = WrapValidator(_or_none)
+
+
+class _Part(BaseModel):
+    """Unknown keys, of a newer version or a stranger, are kept and do nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False, protected_namespaces=())
+
+    def replace(self: M, **changes: Any) -> M:
+        """The same but for these values, validated again."""
+        return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | changes)
+
+
+class TrainingRecord(_Part):
+    """What was trained, with which settings, on which data; a fold's model also says which fold of which protocol."""
+
+    dataset: Annotated[str, PlainValidator(_dataset_name)]
+    data: str = ""  # the checksum of the data set
+    model: str
+    settings: dict[str, Any]  # of the model
+    protocol: str | None = None
+    fold: int | None = None  # None for a model of all graphs
+    folds: int | None = None
+    training: dict[str, Any] = {}
+    seed: int | None = None
+    threads: int | None = None
+    device: str | None = None
+
+
+class FinalRecord(_Part):
+    """How a model of all graphs was trained after a cross-validation."""
+
+    key: str  # of the trial that trained it
+    graphs: int
+    epochs: int
+    epochs_rule: str
+
+
+class CrossValidationRecord(_Part):
+    """The accuracy to expect of a model, in percent, and how it was measured."""
+
+    mean: float
+    std: float
+    protocol: str | None = None
+    reading: Word = ""  # which epoch counts, in words
+    rules: Word = ""  # the protocol, folds and epochs in words
+    num_folds: int | None = None
+    epochs: int | None = None
+    folds: list[dict[str, Any]] = []  # number, epoch and accuracy of each
+
+
+class EstimatorRecord(_Part):
+    """How the estimator that trained a model reads graphs."""
+
+    input: str = "GraphDataset"  # or "NetworkX" or "PyG": the kind of graphs it was fitted to
+    node_label: str = "label"
+    node_attributes: str = "attributes"
+
+
+class ModelCard(_Part):
+    """What a model file says of its model: how to build it, what it reads, what its answers mean.
+
+    Attributes:
+        trial: what was trained, with which settings, on which data.
+        shape: the sizes of the data that the network was built for.
+        classes: the class values as they stood in the training data.
+        features: what a node is to the network: its label, its degree or its attributes.
+        class_names: the names of the classes.
+        categories: the values that nodes had in the training data; None where they are floats.
+        category_names: the names of these values.
+        label_attribute: what the training data call the labels of nodes, where they have a name for them.
+        attribute_names: what they call the attributes of nodes.
+        final: for a model of all graphs, how many they are and how long it was trained.
+        cross_validation: the accuracy to expect, if it was measured.
+        estimator: for a model of `TAPClassifier`, how that reads graphs.
+    """
+
+    trial: TrainingRecord
+    shape: Annotated[DataShape, BeforeValidator(_shape)]
+    classes: Annotated[tuple[Any, ...], BeforeValidator(_values)]
+    features: Annotated[Features, PlainValidator(_feature)]
+    class_names: Words = None
+    categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)]
+    category_names: Words = None
+    label_attribute: Word | None = None
+    attribute_names: Words = None
+    final: Annotated[FinalRecord | None, Lenient] = None
+    cross_validation: Annotated[CrossValidationRecord | None, Lenient] = None
+    estimator: EstimatorRecord | None = None
+
+    @validator(mode="after")
+    def _check_sizes(self) -> ModelCard:
+        for what, names, values in (
+            ("class names", self.class_names, self.classes),
+            ("category names", self.category_names, self.categories),
+        ):
+            if names and len(names) != len(values or ()):
+                raise ValueError(f"{len(names)} {what} for {len(values or ())} values")
+        inputs = self.shape.in_channels if self.categories is None else len(self.categories)
+        if (len(self.classes), max(inputs, 1)) != (self.shape.num_classes, self.shape.in_channels):
+            raise ValueError("its classes or categories do not fit its sizes")
+        try:
+            hash((self.classes, self.categories))
+        except TypeError as error:
+            raise ValueError(f"a class or category cannot be compared: {error}") from None
+        return self
+
+    @classmethod
+    def of(cls, trial: TrainingRecord, dataset: GraphDataset, **more: Any) -> ModelCard:
+        """The card of a model that is trained on a data set."""
+        names = tuple(dataset.attribute_names or ()) or None
+        return cls(
+            trial=trial,
+            shape=DataShape.of(dataset),
+            classes=dataset.classes,
+            features=dataset.features,
+            class_names=tuple(dataset.class_names or map(str, dataset.classes)),
+            categories=dataset.categories,
+            category_names=dataset.category_names,
+            label_attribute=dataset.label_attribute if dataset.features == "labels" else None,
+            attribute_names=names if dataset.features == "attributes" else None,
+            **more,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in the file, as JSON has it."""
+        values: dict[str, Any] = json.loads(json.dumps(self.model_dump(exclude_unset=True)))
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Any) -> ModelCard:
+        """From what stands in a file.
+
+        Raises:
+            ValueError: in one sentence, if it is no card of a model.
+        """
+        json.dumps(values, allow_nan=False)  # every number is one
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'its card'}: {first['msg']}") from None
+
+
+# ---- files ----
+
+
+def find_model_file(path: str | Path) -> Path:
+    """The file of a model: the path itself, or the final model in the folder of a run.
+
+    Raises:
+        DataError: for a folder without a final model.
+    """
+    path = Path(path)
+    if not (path_exists(path) and path.is_dir()):
+        return path
+    if not (path / FINAL_MODEL).is_file():
+        models = next((folder for folder in (path, path / "models") if any(folder.glob("*.safetensors"))), None)
+        which = "train one" if models is None else f"give one of those in {models}, or train one"
+        raise DataError(f"{path}: this folder has no final model; {which}")
+    return path / FINAL_MODEL
+
+
+def write_model(file: Path, weights: Mapping[str, Tensor], card: ModelCard) -> None:
+    """Writes weights, card and their checksum into one file, whole or not at all."""
+    from safetensors.torch import save
+
+    said = card.to_dict()
+    sealed = {**said, "checksum": _checksum(weights, said)}
+    write_atomically(file, save(dict(weights), metadata={"tapnet": json.dumps(sealed)}))
+
+
+def read_model(file: str | Path) -> tuple[dict[str, Tensor], ModelCard]:
+    """The weights and the card in a file; a checksum is optional, but if there is one, it has to be right.
+
+    Raises:
+        DataError: if the file is not there, damaged, or no model of tapnet.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    check_name(file)
+    if is_special_file(Path(file)):
+        raise DataError(f"{file}: not a model of tapnet, and not even a file")
+    try:
+        with safe_open(file, framework="pt") as stored:
+            metadata = stored.metadata() or {}
+            weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        said = json.loads(metadata["tapnet"])
+        checksum = said.pop("checksum", None)
+    except FileNotFoundError:
+        raise DataError(f"{file}: no such file") from None
+    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+        raise DataError(f"{file}: not a model of tapnet, which are .safetensors files with a description") from None
+    except OSError as error:
+        raise DataError(f"{file}: not a model of tapnet ({error.strerror or error})") from None
+    if checksum not in (None, _checksum(weights, said)):
+        raise DataError(f"{file}: damaged: its content is not what was written")
+    try:
+        return weights, ModelCard.from_dict(said)
+    except Exception as error:  # whatever a stranger's description makes of it
+        raise unusable(file, error) from None
+
+
+def unusable(file: str | Path, reason: Exception) -> DataError:
+    """The error of a file that is a model, but none that can be used."""
+    return DataError(f"{file}: not a model that this version can use ({printable(reason):.300})")
+
+
+def _checksum(weights: Mapping[str, Tensor], said: Mapping[str, Any]) -> str:
+    from safetensors.torch import save
+
+    content = hashlib.blake2b(json.dumps(said).encode(), digest_size=16)
+    content.update(save(dict(weights)))
+    return content.hexdigest()

@@ -1,0 +1,158 @@
+"""Prediction over files: a group of graphs at a time, so that a folder of any size takes constant memory."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.errors import DataError, TapnetError
+from tapnet.io.archive import Place
+from tapnet.io.graph_folder import FileGraph, file_names
+from tapnet.io.load import load_dataset
+from tapnet.io.locate import find
+from tapnet.progress import counting
+
+if TYPE_CHECKING:
+    from tapnet.inference.model import SavedModel, UnseenCategories
+
+GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
+
+OnError = Callable[[TapnetError], None]
+
+
+class PredictedGroup(NamedTuple):
+    """Some graphs of an input."""
+
+    graphs: list[str]  # their names
+    probabilities: Tensor  # [G, C]
+
+
+def predict_inputs(
+    model: SavedModel,
+    inputs: Sequence[str],
+    *,
+    data_dir: str | Path | None = None,
+    unseen: UnseenCategories | None = None,
+    on_error: OnError | None = None,
+    show_progress: bool = False,
+) -> Iterator[PredictedGroup]:
+    """Predicts the graphs of files and data sets, group by group.
+
+    Args:
+        model: a loaded model.
+        inputs: data sets by name or path, .graphml and .json files, and folders of them. With several inputs, the
+            name of each stands before those of its graphs.
+        data_dir: the folder with data sets by name.
+        unseen: counts graphs with node categories that no training graph had; without it warnings name them.
+        on_error: called for what cannot be read, file by file, and the next one follows; by default a warning.
+        show_progress: whether to show a bar for each input on a terminal.
+
+    Yields:
+        The names of some graphs and the probabilities of their classes.
+
+    Example:
+        >>> from tapnet import load_model
+        >>> for group in predict_inputs(load_model("run"), ["graphs/"]):  # doctest: +SKIP
+        ...     print(group.graphs, group.probabilities.argmax(dim=1))
+    """
+    on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
+    for name in inputs:
+        prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
+        try:
+            yield from predict_input(
+                model, name, prefix, data_dir=data_dir, unseen=unseen, on_error=on_error, show_progress=show_progress
+            )
+        except TapnetError as error:
+            on_error(error)
+
+
+def predict_input(
+    model: SavedModel,
+    name: str,
+    prefix: str = "",
+    *,
+    data_dir: str | Path | None = None,
+    unseen: UnseenCategories | None = None,
+    on_error: OnError | None = None,
+    show_progress: bool = False,
+) -> Iterator[PredictedGroup]:
+    """The same for one input; without ``on_error`` the first file that cannot be read ends it.
+
+    Raises:
+        TapnetError: if the input as a whole cannot be read.
+    """
+    run = _Run(model, unseen, on_error or _raise, show_progress)
+    layout = find(name, data_dir).layout
+    if layout.kind != "graphs":
+        return run.of_dataset(load_dataset(name, data_dir, features=model.features), prefix)
+    if layout.place.is_file():
+        folder = name.removesuffix(layout.place.name) if prefix else ""
+        return run.of_files(layout.root.parent, [layout.place.name], folder)
+    return run.of_files(layout.place, file_names(layout.place), prefix)
+
+
+def _raise(error: TapnetError) -> None:
+    raise error
+
+
+class _Run(NamedTuple):
+    model: SavedModel
+    unseen: UnseenCategories | None
+    on_error: OnError
+    show_progress: bool
+
+    def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
+        with self._counting(len(dataset), dataset.name) as advance:
+            for start in range(0, len(dataset), GRAPHS_AT_ONCE):
+                numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
+                yield self._predicted(dataset.subset(numbers), [f"{prefix}{i}" for i in numbers])
+                advance(len(numbers))
+
+    def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
+        group: list[tuple[str, FileGraph]] = []
+        with self._counting(len(names), folder.name) as advance:
+            for name in names:
+                try:
+                    group.append((prefix + name, FileGraph.read(folder / name)))
+                except DataError as error:
+                    self.on_error(error)
+                if len(group) == GRAPHS_AT_ONCE or sum(graph.size for _, graph in group) > NODES_AT_ONCE:
+                    yield from self._of_group(group)
+                    group = []
+                advance(1)
+            if group:
+                yield from self._of_group(group)
+
+    def _of_group(self, group: Sequence[tuple[str, FileGraph]]) -> Iterator[PredictedGroup]:
+        """Each file is read as if it were alone; where they do not go together, one by one."""
+        graphs = [graph for _, graph in group]
+        try:
+            dataset = self.model.join_files(graphs, graphs[0].file if len(graphs) == 1 else "graphs")
+            found = self._predicted(dataset, [name for name, _ in group])
+        except TapnetError as error:
+            if len(group) == 1:
+                self.on_error(error)
+            else:
+                for one in group:
+                    yield from self._of_group([one])
+        else:
+            yield found
+
+    def _predicted(self, dataset: GraphDataset, names: list[str]) -> PredictedGroup:
+        found = self.model.probabilities(self.model.encode(dataset, names, self.unseen))
+        finite = found.isfinite().all(dim=1)
+        if not bool(finite.all()):
+            for i in (~finite).nonzero().flatten().tolist():
+                self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))
+            names, found = [names[i] for i in finite.nonzero().flatten().tolist()], found[finite]
+        return PredictedGroup(names, found)
+
+    def _counting(self, total: int, title: str) -> AbstractContextManager[Callable[[int], None]]:
+        return counting(total, title) if self.show_progress else nullcontext(lambda _: None)

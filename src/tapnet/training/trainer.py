@@ -1,0 +1,176 @@
+"""The trainer: one network, one optimizer, epoch by epoch. Folds, final models and estimators are all trained by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.models.base import GraphClassifier
+from tapnet.models.predictor import predict_batches
+from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
+from tapnet.training.settings import TrainingSettings
+
+EVALUATION_STEPS = 4  # evaluation keeps no activations, so that its batches can be larger than those of training
+
+
+class Trainer:
+    """Trains a network on some graphs of a data set; what happens between two epochs is the caller's.
+
+    Initial weights and dropout draw from torch's global generator, which the caller seeds before building the network;
+    the order of the graphs is drawn from a generator of its own. A trainer that is restored from ``state()`` continues
+    to the same bits as one that was never stopped.
+
+    Args:
+        model: the network to train.
+        dataset: the data, with what the network has to have prepared.
+        graphs: [n] numbers of the graphs to train on.
+        settings: batch size, learning rate and the like; the number of epochs is the caller's to count.
+        seed: of the order of the graphs.
+        device: where the network and its batches are.
+        group: the processes that share every step.
+
+    Attributes:
+        epoch: the number of epochs that were trained.
+        optimizer: Adam, as the settings say.
+
+    Example:
+        >>> import torch
+        >>> from tapnet import TAPNet, load_dataset
+        >>> from tapnet.training.settings import TrainingSettings
+        >>> mutag = load_dataset("MUTAG")
+        >>> trainer = Trainer(TAPNet(7, 2), mutag, torch.arange(150), TrainingSettings(lr=0.01), seed=0)
+        >>> losses = [trainer.train_epoch() for _ in range(3)]
+        >>> loss, accuracy = trainer.evaluate(torch.arange(150, 188))
+    """
+
+    def __init__(
+        self,
+        model: GraphClassifier,
+        dataset: GraphDataset,
+        graphs: Tensor,
+        settings: TrainingSettings,
+        *,
+        seed: int,
+        device: str = "cpu",
+        group: ProcessGroup = SINGLE_PROCESS,
+    ) -> None:
+        self.model, self.dataset, self.graphs, self.settings = model.to(device), dataset, graphs, settings
+        self.seed, self.device, self.group = seed, device, group
+        self.order = torch.Generator().manual_seed(seed)
+        self._joined = group.join(self.model)
+        self.optimizer = make_optimizer(self.model, settings)
+        self.epoch = 0
+
+    def train_epoch(self) -> float:
+        """Trains on every graph once, in a new order.
+
+        Returns:
+            The mean loss of a graph.
+        """
+        if every := self.settings.halve_lr_every:
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.settings.lr * 0.5 ** (self.epoch // every)
+        shuffled = self.graphs[torch.randperm(len(self.graphs), generator=self.order)]
+        steps = shuffled.split(self.settings.batch_size)
+        if (seed := self.group.dropout_seed(self.seed, self.epoch)) is not None:
+            torch.manual_seed(seed)
+        loss = train_steps(self._joined, self.optimizer, self.dataset, steps, self.device, self.group)
+        self.epoch += 1
+        return loss
+
+    @torch.inference_mode()
+    def evaluate(self, graphs: Tensor) -> tuple[float, float]:
+        """Evaluates the network as it is now.
+
+        Args:
+            graphs: [n] numbers of graphs in the data set.
+
+        Returns:
+            The mean cross-entropy of a graph, and the accuracy in percent.
+        """
+        self.model.eval()
+        loss = correct = torch.zeros((), dtype=torch.float64)
+        mine, weight = self.group.shard(graphs)
+        batch_size = EVALUATION_STEPS * self.settings.batch_size
+        for numbers, outputs in predict_batches(self.model, self.dataset, mine, batch_size, self.device):
+            y = self.dataset.y[numbers].to(self.device)
+            loss = loss + cross_entropy(outputs.logits, y, reduction="sum").double().cpu()
+            correct = correct + (outputs.logits.argmax(1) == y).sum().cpu()
+        loss, correct = self.group.total(weight * torch.stack([loss, correct]))
+        return float(loss) / len(graphs), 100 * float(correct) / len(graphs)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the next epoch depends on, as ``torch.save`` takes it."""
+        return {
+            "epoch": self.epoch,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "order": self.order.get_state(),
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state() if self.device == "cuda" else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continues from what ``state()`` returned, torch's global generators included."""
+        self.epoch = state["epoch"]
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.order.set_state(state["order"])
+        torch.set_rng_state(state["random"])
+        if state["random_cuda"] is not None:
+            torch.cuda.set_rng_state(state["random_cuda"])
+
+
+def make_optimizer(model: GraphClassifier, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """Adam with the learning rate, weight decay and variant of the settings."""
+    return torch.optim.Adam(
+        model.parameters(), settings.lr, weight_decay=settings.weight_decay, amsgrad=settings.amsgrad, fused=True
+    )
+
+
+def train_steps(
+    model: GraphClassifier,
+    optimizer: torch.optim.Optimizer,
+    dataset: GraphDataset,
+    steps: Iterable[Tensor],
+    device: str = "cpu",
+    group: ProcessGroup = SINGLE_PROCESS,
+) -> float:
+    """One step of the optimizer for each group of graphs.
+
+    Args:
+        model: the network, as ``group.join`` returned it.
+        optimizer: of the network's parameters.
+        dataset: the data, with what the network has to have prepared.
+        steps: for each step the numbers of its graphs.
+        device: where the network is.
+        group: the processes that share every step.
+
+    Returns:
+        The mean loss of a graph: its cross-entropy, and the network's auxiliary loss if it has one.
+    """
+    model.train()
+    total, count = torch.zeros((), device=device), 0
+    for graphs in steps:
+        optimizer.zero_grad()
+        mine, weight = group.shard(graphs)
+        parts = model.micro_batches(mine, dataset.nodes_per_graph[mine])
+        for i, part in enumerate(parts, 1):
+            batch = dataset.batch(part).to(device)
+            logits, auxiliary = model.outputs(batch)
+            loss = cross_entropy(logits, batch.y)
+            if auxiliary is not None:
+                loss = loss + auxiliary
+            scale = weight * len(part) / len(graphs)
+            # gradients are averaged over the processes, each of which has a part of the sum
+            last = i == len(parts)
+            group.backward(model, loss if scale * group.size == 1 else loss * (scale * group.size), last=last)
+            total += loss.detach() * (weight * len(part))
+        optimizer.step()
+        count += len(graphs)
+    return float(group.total(total)) / count

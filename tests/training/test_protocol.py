@@ -1,0 +1,54 @@
+"""Which graphs each protocol trains, validates and tests on, and which epoch it reports."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+
+from tapnet import load_dataset
+from tapnet.errors import SettingError
+from tapnet.training.protocol import readings, reported_reading, split
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load_dataset("MUTAG")
+
+
+def test_folds_are_the_stratified_ones_of_seed_zero(mutag):
+    expected = [t for _, t in StratifiedKFold(10, shuffle=True, random_state=0).split(np.zeros(188), mutag.y.numpy())]
+    for fold in range(10):
+        paper, fair = (split(mutag.y, protocol, 10, fold) for protocol in ("paper", "fair"))
+        assert paper.test.tolist() == fair.test.tolist() == expected[fold].tolist()
+        assert paper.validation is None
+        assert fair.validation.tolist() == expected[(fold + 1) % 10].tolist()
+        assert sorted([*paper.train.tolist(), *paper.test.tolist()]) == list(range(188))
+        parts = [*fair.train.tolist(), *fair.validation.tolist(), *fair.test.tolist()]
+        assert sorted(parts) == list(range(188))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "folds", "fold", "reason"),
+    [
+        ("fair", 2, 0, "needs at least 3 folds"),
+        ("paper", 1, 0, "needs at least 2 folds"),
+        ("best", 10, 0, "protocol is one of paper, fair"),
+        ("fair", 10, 10, "there is no fold 10"),
+        ("fair", 189, 0, "more folds than graphs"),
+        ("fair", 150, 0, "150 folds cannot be made: even the largest class has only 125 graphs"),
+    ],
+)
+def test_folds_that_cannot_be_are_refused(mutag, protocol, folds, fold, reason):
+    with pytest.raises(SettingError, match=reason):
+        split(mutag.y, protocol, folds, fold)
+
+
+def test_each_protocol_reads_its_own_epoch():
+    curves = {"test_accuracy": [50.0, 90.0, 90.0, 70.0], "validation_loss": [0.9, 0.8, 0.3, 0.3]}
+    assert reported_reading("paper", curves) == (2, 90.0)
+    assert reported_reading("fair", curves) == (3, 90.0)
+    assert readings(curves)["last_epoch"] == (4, 70.0)
+
+
+def test_an_epoch_whose_loss_is_no_number_is_never_chosen():
+    curves = {"test_accuracy": [50.0, 60.0, 33.0], "validation_loss": [0.9, 0.8, float("nan")]}
+    assert reported_reading("fair", curves) == (2, 60.0)
