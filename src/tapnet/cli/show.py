@@ -42,7 +42,7 @@ def show(
 
     with notes():
         if graph is None:
-            run = load_run(model)
+            run = load_run(model, own_pool(pool))
             figure, target, text = plot_run(run, data_dir), model / "curves.png", repr(run)
         else:
             explained = explain_graph(load_model(model, own_pool(pool)), graph, dataset, data_dir)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,22 +18,28 @@ from tapnet.experiments.store import Store
 from tapnet.files import is_special_file, printable
 from tapnet.inference.model import SavedModel
 from tapnet.io.load import load_dataset
+from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.training.protocol import split
 
 
-def load_run(folder: str | Path) -> CrossValidation:
+def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValidation:
     """Reads the results that `cross_validate` or ``tapnet train`` stored in a folder.
 
     Args:
         folder: Of the run; the folds that are finished are read.
+        pools: The user's own pooling layers that the run may use: classes, or their names ``"package.module:Class"``,
+            which are imported.
 
     Raises:
+        SettingError: If the run uses a pooling layer that is not known here.
         DataError: If the folder has no run, or no fold of it is finished.
 
     Example:
         >>> load_run("runs/MUTAG").mean  # doctest: +SKIP
         86.7
     """
+    for pool in pools:
+        resolve(pool, allow_import=True)
     folder = Path(folder)
     file = folder / "run.json"
     try:
@@ -46,6 +53,8 @@ def load_run(folder: str | Path) -> CrossValidation:
         raise DataError(f"{file}: cannot be read ({error})") from None
     results = sorted((r for r in Store(folder).results() if r.trial.key in wanted), key=lambda r: r.trial.fold)
     if not results:
+        if isinstance(settings := run.get("settings"), dict) and "pool" in settings:
+            find_name(settings["pool"])  # else its results cannot be read
         raise DataError(f"{folder}: no fold of the run is finished yet")
     return CrossValidation(results, folder, data=run["data"] if isinstance(run.get("data"), dict) else None)
 
