@@ -449,8 +449,8 @@ def test_wrong_input_is_a_value_error_in_one_sentence(families, make, reason):
         ({"features": "colours"}, "features is 'labels', 'degrees' or 'attributes'"),
         ({"features": "attributes"}, "has no attribute 'attributes'; no node has"),
         ({"node_label": "lable"}, "the node 'node .' has no attribute 'lable'; no node has"),
-        ({"node_label": None}, "node_label is the name of a node attribute"),
-        ({"threads": 0}, "threads is a whole number of at least 1"),
+        ({"node_label": None}, "node_label is a word, not None"),
+        ({"threads": 0}, "threads is at least 1"),
     ],
 )
 def test_wrong_settings_are_told_by_fit(families, params, reason):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.splits import Split
+from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Trial, TrialResult, rounded, versions
 from tapnet.inference.model_file import ModelCard, TrainingRecord
 from tapnet.models.base import DataShape
@@ -27,16 +28,6 @@ Progress = Callable[[int, float], None]  # epochs done, accuracy that the protoc
 
 class Interrupted(KeyboardInterrupt):
     """Training was asked to stop; what was done is in the checkpoints."""
-
-
-class TrialStore(Protocol):
-    """Where a trial's checkpoints, model and result go: a `Store`, or what stands for it in another process."""
-
-    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None: ...
-    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None: ...
-    def drop_checkpoint(self, trial: Trial) -> None: ...
-    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None: ...
-    def save(self, result: TrialResult) -> None: ...
 
 
 def run_trial(

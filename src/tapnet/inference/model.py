@@ -181,11 +181,11 @@ class SavedModel:
         Warns:
             UserWarning: for node categories that no training graph had.
         """
-        from tapnet.inference.predict import PredictedGroup, predict_input
+        from tapnet.inference.predict import PredictedGroup, predict_inputs, raise_error
 
         unseen = UnseenCategories(self.features)
         if isinstance(graphs, str | os.PathLike):
-            groups = list(predict_input(self, str(graphs), data_dir=data_dir, unseen=unseen))
+            groups = list(predict_inputs(self, [str(graphs)], data_dir=data_dir, unseen=unseen, on_error=raise_error))
         else:
             dataset = self.to_dataset(check_graphs(graphs))
             names = [f"graph {i}" for i in range(len(dataset))]

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -25,8 +25,9 @@ from tapnet.errors import SettingError, TapnetError
 from tapnet.experiments.backends.pool import Event, Session, import_pools
 from tapnet.experiments.backends.processes import available_cores
 from tapnet.experiments.run_trial import Interrupted, run_trial
-from tapnet.experiments.store import Store, pack_checkpoint, unpack_checkpoint
+from tapnet.experiments.store import TrialStore, pack_checkpoint, unpack_checkpoint
 from tapnet.experiments.trial import Trial, TrialResult
+from tapnet.files import write_atomically
 from tapnet.inference.model_file import ModelCard
 
 RETRIES = 5  # of a trial whose worker or node was lost
@@ -88,28 +89,24 @@ def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) 
             answers = {running.pop(one): _answer(ray, one) for one in ended}
             events, checkpoints = ray.get(mailbox.take.remote([trial.key for trial in answers]))
             for key, packed in checkpoints.items():
-                store.write_checkpoint(by_key[key], packed)
+                write_atomically(store.checkpoint_file(by_key[key]), packed)
             for trial, answer in answers.items():
                 complete = complete and answer is not None
                 if answer is not None:
-                    answer.keep(store)
+                    if answer.model is not None:
+                        store.save_model(trial, *answer.model)
+                    store.save(answer.result)
                     store.drop_checkpoint(trial)
             for event in events:
                 session.on_event(event)
         return complete
 
 
-@dataclass
-class Answer:
+class Answer(NamedTuple):
     """What a worker returns of a trial: the result, and the model if there is one."""
 
     result: TrialResult
     model: tuple[Mapping[str, Tensor], ModelCard] | None
-
-    def keep(self, store: Store) -> None:
-        if self.model is not None:
-            store.save_model(self.result.trial, *self.model)
-        store.save(self.result)
 
 
 class Mailbox:
@@ -122,6 +119,7 @@ class Mailbox:
         self.new: set[str] = set()  # checkpoints that the store does not have yet
 
     def stop(self) -> None:
+        """Asks all trials to end after their epoch."""
         self.stopped = True
 
     def tell(self, event: Event) -> bool:
@@ -130,6 +128,7 @@ class Mailbox:
         return self.stopped
 
     def keep(self, key: str, checkpoint: bytes, new: bool = False) -> None:
+        """Keeps the last checkpoint of a trial."""
         self.checkpoints[key] = checkpoint
         if new:
             self.new.add(key)
@@ -151,7 +150,7 @@ class Mailbox:
 
 
 @dataclass
-class RemoteStore:
+class RemoteStore(TrialStore):
     """The store in a worker: checkpoints go to the mailbox, the model returns with the result."""
 
     mailbox: Any
@@ -159,19 +158,16 @@ class RemoteStore:
     model: tuple[Mapping[str, Tensor], ModelCard] | None = field(default=None, init=False)
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
+        """The state to continue from."""
         return None if self.checkpoint is None else unpack_checkpoint(trial, self.checkpoint)
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
+        """Sends it to the mailbox."""
         _answered(self.mailbox.keep.remote(trial.key, pack_checkpoint(trial, state), new=True))
 
     def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
+        """Keeps it, to be returned with the result."""
         self.model = (weights, card)
-
-    def save(self, result: TrialResult) -> None:
-        pass
-
-    def drop_checkpoint(self, trial: Trial) -> None:
-        pass
 
 
 _held: dict[str, GraphDataset] = {}  # by checksum: the data set that this worker has unpacked
@@ -195,17 +191,10 @@ def _run_on_worker(
         stopped = _answered(mailbox.tell.remote(Event(trial, epoch, accuracy, where)))
 
     try:
-        result = run_trial(
-            trial,
-            _held[trial.data],
-            store,
-            checkpoint_every=checkpoint_every,
-            progress=tell,
-            should_stop=lambda: stopped,
-        )
+        options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "should_stop": lambda: stopped}
+        return Answer(run_trial(trial, _held[trial.data], store, progress=tell, **options), store.model)
     except Interrupted:
         return None
-    return Answer(result, store.model)
 
 
 def _answered(question: Any) -> Any:
@@ -239,20 +228,15 @@ def require_ray() -> Any:
 def _connected(cluster: Cluster) -> Iterator[Any]:
     """Ray, connected; a local cluster ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    os.environ.setdefault(
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"
-    )  # as Ray's next version has it; it warns until then
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as in Ray's next version; it warns until then
     ray = require_ray()
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if cluster.address == LOCAL:
-        cores = cluster.local_cpus or available_cores()
-        where: dict[str, Any] = {"address": LOCAL, "num_cpus": cores, "include_dashboard": False}
-    else:
-        where = {"address": cluster.address}
+        options |= {"num_cpus": cluster.local_cpus or available_cores(), "include_dashboard": False}
     sigterm_handler = signal.getsignal(signal.SIGTERM)
     _allow_many_files()
     try:
-        ray.init(**where, **quiet)
+        ray.init(cluster.address, **options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         first_line = str(error).strip().split("\n")[0]
         raise TapnetError(f"no Ray cluster answers at {cluster.address} ({first_line})") from None
