@@ -145,7 +145,7 @@ class ModelCard(_Part):
 
     trial: TrainingRecord
     shape: Annotated[DataShape, BeforeValidator(_shape)]
-    classes: Annotated[tuple[Any, ...], BeforeValidator(_values)]
+    classes: Annotated[tuple[Any, ...], AsTuple]
     features: Annotated[Features, PlainValidator(_feature)]
     class_names: Words = None
     categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)]
