@@ -137,7 +137,7 @@ class ModelCard(_Part):
 
     trial: TrainingRecord
     shape: Annotated[DataShape, BeforeValidator(_shape)]
-    classes: Annotated[tuple[Any, ...], BeforeValidator(_values)]
+    classes: Annotated[tuple[Any, ...], AsTuple]
     features: Features
     class_names: Words = None
     categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)]
