@@ -70,9 +70,8 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
             if key not in bars:
                 bars[key] = progress.add_task("", total=epochs, note="")
             epochs_done[key] = event.epoch
-            progress.update(bars[key], description=escape(label_of(event, one_system)))
-            note = f"{event.accuracy:5.1f} %" if event.epoch else ""
-            progress.update(bars[key], completed=event.epoch, note=note)
+            label, note = escape(label_of(event, one_system)), f"{event.accuracy:5.1f} %" if event.epoch else ""
+            progress.update(bars[key], description=label, completed=event.epoch, note=note)
             if event.epoch == epochs:
                 finished += 1
                 progress.remove_task(bars[key])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +75,7 @@ class DataReference:
     """
 
     name_or_path: str
-    data_dir: str | None
+    data_dir: str | Path | None
     download: bool = True
     features: Features | None = None
     graphs: int | None = None
