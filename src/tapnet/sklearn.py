@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from tapnet.inference.explain import Layer
 from tapnet.inference.explain import explain as explain_network
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model import SavedModel, load_model
-from tapnet.inference.model_file import EstimatorRecord, ModelCard, TrainingRecord
+from tapnet.inference.model_file import EstimatorRecord, ModelCard
 from tapnet.io.graph_folder import require_classes
 from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs
@@ -250,16 +250,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         self, dataset: GraphDataset, settings: TAPNetSettings, training: TrainingSettings, seed: int, kind: str
     ) -> ModelCard:
         """What a model file says, and how this estimator was made."""
-        record = TrainingRecord(
-            dataset=dataset.name,
-            data=dataset.checksum,
-            model=SPEC.name,
-            settings=settings.to_dict(),
-            training=training.to_dict(),
-            seed=seed,
-            threads=_native(self.threads),
-            device="cpu",
-        )
+        record = {"dataset": dataset.name, "data": dataset.checksum, "model": SPEC.name, "device": "cpu", "seed": seed}
+        record |= {"settings": settings.to_dict(), "training": training.to_dict(), "threads": _native(self.threads)}
         said = settings.to_dict() | training.to_dict()
         own = {name: _native(value) for name, value in self.get_params().items() if name not in said}
         estimator = EstimatorRecord(**{k: v for k, v in own.items() if _in_json(v)} | {"input": kind})
@@ -345,16 +337,17 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         replace(self.model_, card=self.model_.card.replace(**given)).save(Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> TAPClassifier:
+    def load(cls, path: str | Path, pools: Iterable[type | str] = ()) -> TAPClassifier:
         """Loads an estimator from a file that ``save`` or a run wrote; a stranger's file is safe to load.
 
         Args:
             path: a model file, or the folder of a run with a final model.
+            pools: the user's own pooling layers that the model may use, as `load_model` takes them.
 
         Raises:
             DataError: if there is no model at the path, none that this version can use, or another one than TAPNet.
         """
-        saved = load_model(path)
+        saved = load_model(path, pools)
         record, estimator = saved.card.trial, saved.card.estimator
         if not isinstance(saved.network, TAPNet):
             raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")

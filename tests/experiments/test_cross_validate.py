@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -68,11 +70,8 @@ def test_an_interrupt_leaves_checkpoints_that_continue_to_the_same_numbers(mutag
     assert resumed.scores == tapnet.cross_validate(mutag, jobs=1, **quick).scores
 
 
-def test_settings_of_training_come_by_name_or_together(mutag, tmp_path):
-    options = {"jobs": 1, "only_folds": [0], **QUICK}
-    by_name = tapnet.cross_validate(mutag, lr=0.01, **options)
-    together = tapnet.cross_validate(mutag, training={"lr": 0.01}, out=tmp_path, **options)
-    assert by_name.results[0].trial == together.results[0].trial
+def test_settings_of_training_come_by_name(mutag, tmp_path):
+    tapnet.cross_validate(mutag, lr=0.01, out=tmp_path, jobs=1, only_folds=[0], **QUICK)
     (stored,) = Store(tmp_path).results()
     assert stored.trial.training.lr == 0.01
 
@@ -89,7 +88,7 @@ def test_settings_of_training_come_by_name_or_together(mutag, tmp_path):
         ({"device": "tpu"}, "device is auto, cpu or cuda"),
         ({"final": True}, "out"),
         ({"model": "wl", "lr": 0.1}, "lr"),
-        ({"training": {"learning_rate": 0.1}}, "learning_rate"),
+        ({"learning_rate": 0.1}, "learning_rate"),
         ({"features": "colours"}, "features is one of"),
     ],
 )
@@ -98,3 +97,30 @@ def test_a_mistake_is_a_sentence_without_flags(mutag, changed, fact):
         tapnet.cross_validate(mutag, **{"folds": 3, "epochs": 1, **changed})
     assert fact in str(error.value)
     assert "--" not in str(error.value)
+
+
+SCRIPT = """
+import tapnet
+from torch_geometric.nn import TopKPooling
+
+class MyPool(TopKPooling):
+    pass
+
+result = tapnet.cross_validate("MUTAG", pool=MyPool, epochs=1, folds=3, hidden_channels=8, out="run", final=True)
+assert result.to_dict()["pool"] == "__main__:MyPool"
+try:
+    tapnet.cross_validate("MUTAG", pool=MyPool, cluster=object())
+except tapnet.TapnetError as error:
+    assert "__main__:MyPool" in str(error)
+assert len(tapnet.load_model("run", pools=[MyPool]).predict("MUTAG")) == 188
+"""
+
+
+@pytest.mark.parametrize("how", ["script", "cell"])
+def test_a_pooling_class_of_the_script_itself(tmp_path, how):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    words = ["script.py"] if how == "script" else ["-c", SCRIPT]  # a notebook's cell has no file either
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(tapnet.TapnetError, match="__main__:MyPool"):  # nothing is imported because a file says so
+        tapnet.load_model(tmp_path / "run")

@@ -81,7 +81,6 @@ def cross_validate(
     only_folds: Iterable[int] | None = None,
     epochs: int = 200,
     seed: int = 0,
-    training: TrainingSettings | Mapping[str, Any] | None = None,
     features: Features | None = None,
     data_dir: str | Path | None = None,
     out: str | Path | None = None,
@@ -110,7 +109,6 @@ def cross_validate(
         only_folds: the numbers of those to run, from 0; None runs all.
         epochs: of training on a fold.
         seed: of initial weights, order and dropout.
-        training: training settings other than the system's own, such as ``{"lr": 0.01}``; its epochs do not count.
         features: what a node is: "labels", "degrees" or "attributes"; None chooses as `load_dataset` does.
         data_dir: the folder with data sets by name.
         out: the folder for results, models and checkpoints; None keeps nothing. ``{run}`` in it stands for a name
@@ -123,7 +121,7 @@ def cross_validate(
         checkpoint_every: so many epochs.
         final: whether to train a model on all graphs as well; it needs ``out``.
         progress: called with an `Event` after every epoch; None shows bars on a terminal or in a notebook.
-        **settings: of the system or of training, by name.
+        **settings: of the system or of training, by name, such as ``lr=0.01``.
 
     Returns:
         Mean, deviation and scores of the folds, with everything behind them.
@@ -157,7 +155,7 @@ def cross_validate(
         raise SettingError(f"the model {model} is no network, so {lacks}")
     own_pool = "" if pool is None else find_name(pool, allow_import=True)  # a class of the user's own is known now
     given = {name: value for name, value in {"pool": own_pool or None, **settings}.items() if value is not None}
-    steps = _training_settings(spec, training, given)
+    steps = _training_settings(spec, given)
     rules, features = check_protocol(protocol, folds), check_features(features)
     numbers = list(range(folds)) if only_folds is None else sorted(set(only_folds))
     if not numbers:
@@ -168,10 +166,10 @@ def cross_validate(
     if is_only_here and (devices > 1 or cluster is not None):
         raise SettingError(f"other processes cannot import {own_pool}: put the class into a module")
     spec.make_settings("", given)  # what is wrong with them is said before anything is read
-    is_loaded = isinstance(dataset, GraphDataset)
     data = dataset if isinstance(dataset, GraphDataset) else load_dataset(dataset, data_dir, features=features)
     data = data if features in (None, data.features) else data.with_features(features)
-    reference = DataReference("" if is_loaded else str(dataset), data_dir, features=features, dataset=data)
+    source = "" if isinstance(dataset, GraphDataset) else str(dataset)
+    reference = DataReference(source, data_dir, features=features, dataset=data)
     require_classes(data)
     split(data.y, rules, folds, 0)
     chosen = spec.make_settings(data.name, given)
@@ -244,16 +242,11 @@ def _train_final(found: CrossValidation, data: GraphDataset, store: Store, check
         raise Interrupted("stopped while training the final model") from None
 
 
-def _training_settings(
-    spec: ModelSpec, training: TrainingSettings | Mapping[str, Any] | None, given: dict[str, Any]
-) -> dict[str, Any]:
-    """The system's own training settings but for what was given; what is among ``given`` moves there."""
+def _training_settings(spec: ModelSpec, given: dict[str, Any]) -> dict[str, Any]:
+    """The system's own training settings but for those among ``given``, which are taken out of it."""
     names = {*TrainingSettings.names()} - {"epochs"}
     spec.settings.check_names(given, f"the model {spec.name}", also=names)
-    values = training.to_dict() if isinstance(training, TrainingSettings) else dict(training or {})
-    values.pop("epochs", None)
-    TrainingSettings.check_names(values)
-    values |= {name: given.pop(name) for name in names & given.keys()}
+    values = {name: given.pop(name) for name in names & given.keys()}
     if spec.fit is not None and values:
         raise SettingError(f"the model {spec.name} is not trained in steps: it has no {', '.join(values)}")
     return {**spec.training, **values}

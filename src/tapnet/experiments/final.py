@@ -18,14 +18,7 @@ from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 from tapnet.files import remove_partial_files
 from tapnet.inference.model import SavedModel
-from tapnet.inference.model_file import (
-    FINAL_MODEL,
-    CrossValidationRecord,
-    FinalRecord,
-    ModelCard,
-    TrainingRecord,
-    read_model,
-)
+from tapnet.inference.model_file import FINAL_MODEL, CrossValidationRecord, FinalRecord, ModelCard, read_model
 from tapnet.models.base import GraphClassifier
 
 EPOCHS_RULE = "the median of the folds' epochs"
@@ -115,7 +108,7 @@ def _describe(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> Mod
     folds = [{"fold": r.trial.fold, **r.reading._asdict()} for r in summary.results]
     measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": folds})
     values = {k: v for k, v in trial.to_dict().items() if k != "trains_on"} | {"fold": None}
-    return ModelCard.of(TrainingRecord(**values), dataset, final=final, cross_validation=measured)
+    return ModelCard.of(values, dataset, final=final, cross_validation=measured)
 
 
 def _card_in(file: Path) -> ModelCard | None:

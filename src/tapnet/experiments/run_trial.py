@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.splits import Split
 from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Trial, TrialResult, rounded, versions
-from tapnet.inference.model_file import ModelCard, TrainingRecord
+from tapnet.inference.model_file import ModelCard
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.ops.connectivity import Connectivity
@@ -66,12 +65,12 @@ def run_trial(
         run.train_epoch()
         run.seconds = time.perf_counter() - started
         progress(run.epoch, run.reading.accuracy)
-        finished = run.epoch == trial.training.epochs
-        if not finished and group.broadcast(should_stop()):
-            store.save_checkpoint(trial, run.state())
-            raise Interrupted
-        if not finished and run.epoch % checkpoint_every == 0:
-            store.save_checkpoint(trial, run.state())
+        if run.epoch < trial.training.epochs:
+            stopped = group.broadcast(should_stop())
+            if stopped or run.epoch % checkpoint_every == 0:
+                store.save_checkpoint(trial, run.state())
+            if stopped:
+                raise Interrupted
     result = run.result()
     store.save_model(trial, run.best_weights, describe_model(trial, dataset))
     store.save(result)
@@ -94,7 +93,7 @@ def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progr
 
 def describe_model(trial: Trial, dataset: GraphDataset, **more: Any) -> ModelCard:
     """The card of the model of a trial."""
-    return ModelCard.of(TrainingRecord(**trial.to_dict()), dataset, **more)
+    return ModelCard.of(trial.to_dict(), dataset, **more)
 
 
 def make_trainer(trial: Trial, dataset: GraphDataset, graphs: Tensor, group: ProcessGroup = SINGLE_PROCESS) -> Trainer:
@@ -112,7 +111,7 @@ class TrialRun:
 
     def __init__(self, trial: Trial, dataset: GraphDataset, group: ProcessGroup = SINGLE_PROCESS) -> None:
         self.trial = trial
-        self.split: Split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
+        self.split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
         self.trainer = make_trainer(trial, dataset, self.split.train, group)
         self.seconds = 0.0
         self.curves: dict[str, list[float]] = {"train_loss": [], "test_accuracy": []}

@@ -15,6 +15,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy
+import torch
+
 from tapnet import __version__
 from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
@@ -198,9 +201,6 @@ def unpack_curve(curve: str | Sequence[float | None]) -> list[float]:
 @cache
 def versions() -> dict[str, str]:
     """The versions of the program, its libraries and the machine."""
-    import numpy
-    import torch
-
     return {
         "tapnet": __version__,
         "torch": str(torch.__version__),

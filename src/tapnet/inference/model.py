@@ -159,11 +159,9 @@ class SavedModel:
     def warn_if_other_data(self, dataset: GraphDataset) -> None:
         """Warns where a data set has the name of the training data but other content."""
         if dataset.checksum != self.card.trial.data:
-            warnings.warn(
-                f"{dataset.source or dataset.name} is not the {self.name} that the model was trained on, or it has "
-                "changed since",
-                stacklevel=2,
-            )
+            what = dataset.source or dataset.name
+            message = f"{what} is not the {self.name} that the model was trained on, or it has changed since"
+            warnings.warn(message, stacklevel=2)
 
     # ---- prediction ----
 

@@ -163,10 +163,10 @@ class ModelCard(_Part):
         return self
 
     @classmethod
-    def of(cls, trial: TrainingRecord, dataset: GraphDataset, **more: Any) -> ModelCard:
-        """The card of a model that is trained on a data set."""
+    def of(cls, trial: Mapping[str, Any], dataset: GraphDataset, **more: Any) -> ModelCard:
+        """The card of a model that is trained on a data set; ``trial`` has the values of a `TrainingRecord`."""
         return cls(
-            trial=trial,
+            trial=TrainingRecord(**trial),
             shape=DataShape.of(dataset),
             classes=dataset.classes,
             features=dataset.features,

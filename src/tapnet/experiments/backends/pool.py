@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import pickle
 import queue
@@ -22,13 +23,7 @@ import numpy as np
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import TapnetError
-from tapnet.experiments.backends.processes import (
-    block_sigint,
-    end_with_parent,
-    process_context,
-    torchrun_rank,
-    torchrun_size,
-)
+from tapnet.experiments.backends import processes
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, run_trial
 from tapnet.experiments.store import Store, TrialStore
 from tapnet.experiments.trial import Trial, TrialResult
@@ -151,18 +146,18 @@ def run_trials(
     Raises:
         TapnetError: if a process of the run dies.
     """
-    rank, missing = torchrun_rank(), trials
+    rank, missing = processes.torchrun_rank(), trials
     if rank == 0:  # another process of the group would have the store
         missing = [trial for trial in trials if store.load(trial) is None]
         for trial in set(trials).difference(missing):
             store.tidy(trial)
     with _stop_on_interrupt() if rank == 0 else contextlib.nullcontext(lambda: False) as should_stop:
         session = Session(data, store, checkpoint_every, on_event, should_stop, tuple(pools))
-        if torchrun_size() or (missing and missing[0].devices > 1):
+        if processes.torchrun_size() or (missing and missing[0].devices > 1):
             from tapnet.experiments.backends.fabric import run_in_group
 
             # under torchrun all of them: the other processes wait for this one to join
-            return run_in_group(trials if torchrun_size() else missing, session)
+            return run_in_group(trials if processes.torchrun_size() else missing, session)
         if cluster is not None and missing:
             return _run_on_cluster(missing, session, cluster)
         if min(jobs, len(missing)) > 1:
@@ -214,14 +209,12 @@ def _until_done(
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> bool:
     """Runs what ``run`` says is left, again and again: another program may store it, or die and leave it to us."""
-    told = False
-    while trials:
+    for turn in itertools.count():
         trials = run(trials)
         if not trials or group.broadcast(session.should_stop()):
             break
-        for trial in () if told else trials:
+        for trial in trials if turn == 0 else ():
             session.on_event(Event(trial, 0, math.nan))
-        told = True
         time.sleep(LOOK_EVERY)
     return not trials
 
@@ -260,6 +253,9 @@ def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster)
 @contextlib.contextmanager
 def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Whether to stop: the first Ctrl-C (or SIGTERM) asks trials to end after their epoch, the second ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # whoever owns the main thread handles signals
+        return
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -267,15 +263,9 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    def should_stop() -> bool:
-        return bool(asked)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield should_stop  # whoever owns the main thread handles signals
-        return
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield should_stop
+        yield lambda: bool(asked)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -288,7 +278,7 @@ _worker: list[tuple[GraphDataset, Session]] = []  # what this process got when i
 
 def _start_worker(session: Session, events: Any) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=processes.end_with_parent, daemon=True).start()
     import_pools(session.pools)
     _worker.append((session.data.load(), session))
 
@@ -329,13 +319,13 @@ def process_died(session: Session, advice: str = "") -> bool:
 
 
 def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> bool:
-    context = process_context()
+    context = processes.process_context()
     events, stop_all = context.Queue(), context.Event()
     theirs = replace(session, on_event=events.put, should_stop=stop_all.is_set)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(theirs, events)) as pool:
 
         def run(left: Sequence[Trial]) -> list[Trial]:
-            with block_sigint():
+            with processes.block_sigint():
                 futures = [pool.submit(_attempt_in_worker, trial) for trial in left]
             listen(futures, events, session, stop_all)
             return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]

@@ -238,8 +238,7 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
     try:
         ray.init(cluster.address, **options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        first_line = str(error).strip().split("\n")[0]
-        raise TapnetError(f"no Ray cluster answers at {cluster.address} ({first_line})") from None
+        raise TapnetError(f"no Ray cluster answers at {cluster.address} ({_first_line(error)})") from None
     try:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, sigterm_handler)  # Ray has put its own
@@ -261,10 +260,8 @@ def _require_a_node(ray: Any, cluster: Cluster) -> None:
     sizes = [(n["Resources"].get("CPU", 0), n["Resources"].get("GPU", 0)) for n in ray.nodes() if n["Alive"]]
     if not any(cluster.cpus_per_trial <= cpus and cluster.gpus_per_trial <= gpus for cpus, gpus in sizes):
         there = ", ".join(f"{cpus:g} CPUs and {gpus:g} GPUs" for cpus, gpus in sorted(set(sizes), reverse=True))
-        raise SettingError(
-            f"a trial takes {cluster.cpus_per_trial:g} CPUs and {cluster.gpus_per_trial:g} GPUs, more than any node of "
-            f"the cluster has ({there})"
-        )
+        takes = f"{cluster.cpus_per_trial:g} CPUs and {cluster.gpus_per_trial:g} GPUs"
+        raise SettingError(f"a trial takes {takes}, more than any node of the cluster has ({there})")
 
 
 def _answer(ray: Any, task: Any) -> Answer | None:
@@ -276,7 +273,9 @@ def _answer(ray: Any, task: Any) -> Answer | None:
             raise error.cause from None
         raise
     except ray.exceptions.RayError as error:
-        first_line = str(error).strip().split("\n")[0]
-        raise TapnetError(
-            f"a trial was lost {RETRIES + 1} times ({first_line}); running it again continues from its last checkpoint"
-        ) from None
+        lost = f"a trial was lost {RETRIES + 1} times ({_first_line(error)})"
+        raise TapnetError(f"{lost}; running it again continues from its last checkpoint") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
