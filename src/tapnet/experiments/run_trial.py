@@ -131,19 +131,15 @@ class TrialRun:
 
     def train_epoch(self) -> None:
         """Trains and evaluates an epoch; its weights are kept if the protocol would report it."""
-        self._record(train_loss=self.trainer.train_epoch())
-        _, accuracy = self.trainer.evaluate(self.split.test)
-        self._record(test_accuracy=accuracy)
+        values = {"train_loss": self.trainer.train_epoch()}
+        _, values["test_accuracy"] = self.trainer.evaluate(self.split.test)
         if self.split.validation is not None:
-            loss, accuracy = self.trainer.evaluate(self.split.validation)
-            self._record(validation_loss=loss, validation_accuracy=accuracy)
+            values["validation_loss"], values["validation_accuracy"] = self.trainer.evaluate(self.split.validation)
+        for name, value in values.items():
+            self.curves[name].append(rounded(value))
         if self.reading.epoch == self.epoch:
             weights = self.trainer.model.state_dict()
             self.best_weights = {k: v.detach().cpu().clone() for k, v in weights.items()}
-
-    def _record(self, **values: float) -> None:
-        for name, value in values.items():
-            self.curves[name].append(rounded(value))
 
     def result(self) -> TrialResult:
         """The result of the trial, if this was its last epoch."""

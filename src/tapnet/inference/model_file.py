@@ -156,10 +156,7 @@ class ModelCard(_Part):
         inputs = self.shape.in_channels if self.categories is None else len(self.categories)
         if (len(self.classes), max(inputs, 1)) != (self.shape.num_classes, self.shape.in_channels):
             raise ValueError("its classes or categories do not fit its sizes")
-        try:
-            hash((self.classes, self.categories))
-        except TypeError as error:
-            raise ValueError(f"a class or category cannot be compared: {error}") from None
+        hash((self.classes, self.categories))  # a ``TypeError`` for what cannot be one
         return self
 
     @classmethod
@@ -189,6 +186,7 @@ class ModelCard(_Part):
 
         Raises:
             ValueError: in one sentence, if it is no card of a model.
+            TypeError: for a class or category that is not hashable.
         """
         json.dumps(values, allow_nan=False)  # every number is one
         try:
