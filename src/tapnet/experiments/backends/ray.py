@@ -62,9 +62,9 @@ class Cluster:
             raise SettingError("cpus_per_trial is more than 0: Ray would start every trial at once")
 
 
-def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
-    """Runs every trial; False if it was asked to stop early, with checkpoints in the store then."""
-    store, dataset = session.store, session.data.load()
+def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> None:
+    """Runs every trial; those that were asked to stop early have checkpoints in the store then."""
+    store = session.store
     with _connected(cluster) as ray:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -78,10 +78,8 @@ def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) 
             max_retries=RETRIES,
             scheduling_strategy="SPREAD",
         )
-        data = ray.put(dataset)
-        settings = session.checkpoint_every, session.pools
-        running = {task.remote(trial, [data], mailbox, *settings): trial for trial in trials}
-        by_key, complete = {trial.key: trial for trial in trials}, True
+        shared = [ray.put(session.data.load())], mailbox, session.checkpoint_every, session.pools
+        running, by_key = {task.remote(trial, *shared): trial for trial in trials}, {t.key: t for t in trials}
         while running:
             ended, _ = ray.wait(list(running), timeout=0.2)
             if session.should_stop():
@@ -91,15 +89,14 @@ def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) 
             for key, packed in checkpoints.items():
                 write_atomically(store.checkpoint_file(by_key[key]), packed)
             for trial, answer in answers.items():
-                complete = complete and answer is not None
-                if answer is not None:
-                    if answer.model is not None:
-                        store.save_model(trial, *answer.model)
-                    store.save(answer.result)
-                    store.drop_checkpoint(trial)
+                if answer is None:
+                    continue
+                if answer.model is not None:
+                    store.save_model(trial, *answer.model)
+                store.save(answer.result)
+                store.drop_checkpoint(trial)
             for event in events:
                 session.on_event(event)
-        return complete
 
 
 class Answer(NamedTuple):
@@ -266,8 +263,7 @@ def _require_a_node(ray: Any, cluster: Cluster) -> None:
 
 def _answer(ray: Any, task: Any) -> Answer | None:
     try:
-        answer: Answer | None = ray.get(task)
-        return answer
+        return ray.get(task)  # type: ignore[no-any-return]
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, TapnetError):
             raise error.cause from None
