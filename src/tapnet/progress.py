@@ -12,6 +12,7 @@ LONG_BYTES = 1 << 25  # reading this much takes about a second
 
 
 def on_terminal() -> bool:
+    """Whether somebody watches."""
     return sys.stderr.isatty()
 
 
@@ -34,16 +35,22 @@ class DownloadBar:
 
 
 @contextmanager
+def _bar(*columns: str) -> Iterator[Any]:
+    """A bar with these columns of rich after its title, which disappears at the end."""
+    from rich import console, progress
+
+    shown = [progress.TextColumn("{task.description}"), *(getattr(progress, name)() for name in columns)]
+    with progress.Progress(*shown, console=console.Console(stderr=True), transient=True) as bar:
+        yield bar
+
+
+@contextmanager
 def download_bar(title: str) -> Iterator[DownloadBar | Literal[False]]:
     """A bar for a download; False, which is pooch's word for none, where nobody watches."""
     if not on_terminal():
         yield False
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with _bar("BarColumn", "DownloadColumn", "TransferSpeedColumn") as progress:
         yield DownloadBar(progress, title)
 
 
@@ -76,14 +83,10 @@ def working(title: str) -> Iterator[None]:
 
 @contextmanager
 def counting(total: int, title: str) -> Iterator[Callable[[int], None]]:
-    """A bar for work of ``total`` items, advanced by the function that is yielded; it disappears at the end."""
+    """A bar for work of ``total`` items, advanced by the function that is yielded."""
     if not on_terminal():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with _bar("BarColumn", "MofNCompleteColumn", "TimeRemainingColumn") as progress:
         task = progress.add_task(title, total=total)
         yield lambda n: progress.advance(task, n)

@@ -41,24 +41,10 @@ CATALOG: dict[str, CatalogEntry] = {
         CatalogEntry("IMDB-MULTI", "social", "degrees", 1500, 13.0, 3, "IMDB-MULTI", ("IMDB-M", "IMDBMULTI")),
         CatalogEntry("REDDIT-BINARY", "social", "degrees", 2000, 429.6, 2, "REDDIT-BINARY", ("RDT-B", "REDDITBINARY")),
         CatalogEntry(
-            "REDDIT-MULTI5K",
-            "social",
-            "degrees",
-            4999,
-            508.5,
-            5,
-            "REDDIT-MULTI-5K",
-            ("RDT-M5K", "REDDITMULTI5K"),
+            "REDDIT-MULTI5K", "social", "degrees", 4999, 508.5, 5, "REDDIT-MULTI-5K", ("RDT-M5K", "REDDITMULTI5K")
         ),
         CatalogEntry(
-            "REDDIT-MULTI12K",
-            "social",
-            "degrees",
-            11929,
-            391.4,
-            11,
-            "REDDIT-MULTI-12K",
-            ("RDT-M12K", "REDDITMULTI12K"),
+            "REDDIT-MULTI12K", "social", "degrees", 11929, 391.4, 11, "REDDIT-MULTI-12K", ("RDT-M12K", "REDDITMULTI12K")
         ),
         CatalogEntry("DD", "biological", "labels", 1178, 284.3, 2, "DD", ("D&D",)),
         # The set with explicit hydrogens. The TU collection's PTC_MR has the same molecules without them.

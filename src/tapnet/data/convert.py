@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet._loops.csr import is_symmetric
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,15 +20,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 IntArray = NDArray[np.int64]
+Values = Sequence[Hashable] | None
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
-
-_NODE_AND_EDGE_DATA = {
-    "node_labels": "node",
-    "node_attributes": "node",
-    "self_loop": "node",
-    "edge_labels": "edge",
-    "edge_attributes": "edge",
-}
 
 
 def assemble(
@@ -197,6 +190,12 @@ def _float_rows(matrix: NDArray[np.float32] | None, rows: IntArray | None) -> Te
     return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32))
 
 
+def joined_edges(edges: Sequence[IntArray], sizes: IntArray) -> IntArray:
+    """[2, E] of all graphs, nodes numbered through the whole data set, from the edges and the size of each graph."""
+    shifted = (e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True))
+    return np.concatenate([np.zeros((2, 0), np.int64), *shifted], axis=1)
+
+
 # ---- PyG ----
 
 
@@ -214,7 +213,7 @@ def to_pyg(dataset: GraphDataset, graph: int) -> Data:
         y=dataset.y[graph : graph + 1],
         num_nodes=size,
     )
-    for key, where in _NODE_AND_EDGE_DATA.items():
+    for key, where in NODE_AND_EDGE_DATA.items():
         values = getattr(dataset, key)
         if values is not None:
             data[key] = values[nodes if where == "node" else edges]
@@ -223,12 +222,11 @@ def to_pyg(dataset: GraphDataset, graph: int) -> Data:
 
 def from_pyg(
     graphs: Sequence[Data],
-    *,
-    name: str = "graphs",
-    classes: Sequence[Hashable] | None = None,
-    categories: Sequence[Hashable] | None = None,
-    edge_categories: Sequence[Hashable] | None = None,
-    features: Features | None = None,
+    name: str,
+    classes: Values,
+    categories: Values,
+    edge_categories: Values,
+    features: Features | None,
 ) -> GraphDataset:
     """``GraphDataset.from_pyg``"""
     for i, g in enumerate(graphs):
@@ -238,9 +236,10 @@ def from_pyg(
             raise DataError(f"graph {i}: y is its class, one whole number, not {g.y}")
     sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
     edges = [np.asarray(g.edge_index) for g in graphs]
-    _check_edges(edges, sizes)
-    edges = [e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True)]
-    given = {key: _stack_all(graphs, key) for key in _NODE_AND_EDGE_DATA}
+    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
+        if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
+            raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
+    given = {key: _stack_all(graphs, key) for key in NODE_AND_EDGE_DATA}
     x = None if features == "degrees" else _stack_all(graphs, "x")
     for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
         if column is not None and given[f"{side}_labels"] is None and given[f"{side}_attributes"] is None:
@@ -252,18 +251,12 @@ def from_pyg(
     return assemble(
         name=name,
         nodes_per_graph=sizes,
-        edge_index=np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1),
+        edge_index=joined_edges(edges, sizes),
         y=np.asarray([int(g.y) for g in graphs], dtype=np.int64),
         values={"y": classes, "node_labels": categories, "edge_labels": edge_categories},
         features=features,
         **given,  # type: ignore[arg-type]
     )
-
-
-def _check_edges(edges: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> None:
-    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
-        if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
-            raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
 
 
 def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
@@ -282,14 +275,10 @@ def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
 
 def _as_categories(x: NDArray[Any]) -> NDArray[Any] | None:
     """[N] integers as they are, one-hot rows as the column that is 1; None if x is neither."""
-    labels: NDArray[np.int64] | None = None
-    if x.ndim == 1 and np.issubdtype(x.dtype, np.integer):
-        labels = x.astype(np.int64)
-    if x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all():
-        labels = x.argmax(1).astype(np.int64)
-    if x.ndim == 2 and x.shape[1] == 1 and np.issubdtype(x.dtype, np.integer):
-        labels = x[:, 0].astype(np.int64)
-    return labels
+    if (x.ndim == 1 or x.shape[1:] == (1,)) and np.issubdtype(x.dtype, np.integer):
+        return x.reshape(-1).astype(np.int64)
+    is_one_hot = x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all()
+    return np.argmax(x, axis=1) if is_one_hot else None
 
 
 # ---- NetworkX ----
@@ -327,21 +316,16 @@ def to_networkx(dataset: GraphDataset, index: int) -> nx.Graph:
 
 def from_networkx(
     graphs: Sequence[nx.Graph],
-    y: Sequence[Hashable] | None = None,
-    *,
-    name: str = "graphs",
-    node_label: str = "label",
-    node_attributes: str = "attributes",
-    edge_label: str = "label",
-    edge_attributes: str = "attributes",
-    features: Features | None = None,
+    y: Values,
+    name: str,
+    node_label: str,
+    node_attributes: str,
+    edge_label: str,
+    edge_attributes: str,
+    features: Features | None,
 ) -> GraphDataset:
     """``GraphDataset.from_networkx``"""
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
-    ends: list[tuple[int, int]] = []
-    for g, first in zip(graphs, np.cumsum(sizes) - sizes, strict=True):
-        number = {node: int(first) + i for i, node in enumerate(g)}
-        ends += [(number[u], number[v]) for u, v in g.edges()]
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]
     if y is None:
@@ -349,12 +333,10 @@ def from_networkx(
         if missing is not None:
             raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
         y = [g.graph["y"] for g in graphs]
-    if len(y) != len(graphs):
-        raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
     dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
-        edge_index=np.asarray(ends, dtype=np.int64).reshape(-1, 2).T,
+        edge_index=joined_edges([networkx_edges(g) for g in graphs], sizes),
         y=y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y),
         node_labels=_column(nodes, node_label),
         node_attributes=_matrix(nodes, node_attributes),
@@ -364,6 +346,12 @@ def from_networkx(
         features=features,
     )
     return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,))
+
+
+def networkx_edges(graph: nx.Graph) -> IntArray:
+    """[2, E] with the nodes as numbers, in the order of the graph."""
+    number = {node: i for i, node in enumerate(graph)}
+    return np.asarray([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
 
 
 def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data.convert import IntArray, assemble
+from tapnet.data.convert import IntArray, assemble, joined_edges, networkx_edges
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import printable
@@ -90,15 +90,13 @@ class FileGraph:
     @classmethod
     def of(cls, graph: nx.Graph, file: str) -> FileGraph:
         """From a NetworkX graph; ``file`` stands in errors."""
-        number = {node: i for i, node in enumerate(graph)}
-        ends = [(number[u], number[v]) for u, v in graph.edges()]
         rows = [row for _, row in graph.nodes(data=True)]
         count = Counter(attribute for row in rows for attribute, value in row.items() if value is not None)
         if 0 < count[LABEL] < len(rows):
             lacks = next(node for node, row in graph.nodes(data=True) if row.get(LABEL) is None)
             raise DataError(f"{file}: node {lacks!r} has no {LABEL!r}, though others have")
         columns = {a: _column([row[a] for row in rows]) for a, times in count.items() if times == len(rows)}
-        return cls(file, len(graph), np.asarray(ends, dtype=np.int64).reshape(-1, 2).T, columns)
+        return cls(file, len(graph), networkx_edges(graph), columns)
 
 
 def _column(values: list[Any]) -> Column:
@@ -207,11 +205,10 @@ def join(
     if features == "attributes" and attributes is None:
         raise DataError(f"{name}: its nodes have no numbers")
     sizes = np.asarray([g.size for g in graphs], dtype=np.int64)
-    first = np.cumsum(sizes) - sizes
     dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
-        edge_index=np.concatenate([g.edge_index + start for g, start in zip(graphs, first, strict=True)], axis=1),
+        edge_index=joined_edges([g.edge_index for g in graphs], sizes),
         y=[None] * len(graphs) if y is None else y,
         node_labels=labels,
         node_attributes=attributes,
@@ -292,8 +289,7 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
     if schema.category is None and schema.texts:
         texts = printable(", ".join(schema.texts))[:200]
         notes += (f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}",)
-    dataset = join(graphs, [schema] * len(graphs), name=name, y=y, source=str(place))
-    dataset = replace(dataset, notes=notes)
+    dataset = replace(join(graphs, [schema] * len(graphs), name=name, y=y, source=str(place)), notes=notes)
     return dataset if features is None else dataset.with_features(features)
 
 

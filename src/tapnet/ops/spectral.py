@@ -147,8 +147,10 @@ def haar_matrices(labels: Sequence[Array], coarsest: int) -> list[Array]:
 
 
 def haar_basis(label: Array, coarse: Array) -> Array:
-    """[n, n] the Haar basis of a graph as columns, from that of the coarser graph [K, K]: first that one's, spread over
-    the clusters (the low frequencies), then those within each cluster (the high ones)."""
+    """[n, n] the Haar basis of a graph as columns, from that of the coarser graph [K, K].
+
+    First that one's, spread over the clusters (the low frequencies), then those within each cluster (the high ones).
+    """
     n, clusters = len(label), len(coarse)
     basis = np.zeros((n, n))
     basis[:, :clusters] = spread(coarse, label)

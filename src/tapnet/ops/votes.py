@@ -38,15 +38,9 @@ def linear_votes(
 class _LinearVotes(Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        h: Tensor,
-        weight: Tensor | None,
-        projection: Tensor | None,
-        local_voting: bool,
-        connectivity: float,
-        mask: Mask | None,
-        batch: GraphBatch,
+        ctx: Any, h: Tensor, weight: Tensor | None, projection: Tensor | None, *settings: Any
     ) -> tuple[Tensor, ...]:
+        local_voting, connectivity, mask, batch = settings
         h = h if mask is None else mask.on(h)
         inverse = batch.inverse_degree(h.dtype)
         mean = scaled_product_forward(h, None, inverse, batch)  # Ĥ
