@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any, BinaryIO, Literal, cast
 
 CHUNK_BYTES = 1 << 18
@@ -54,31 +54,24 @@ def download_bar(title: str) -> Iterator[DownloadBar | Literal[False]]:
         yield DownloadBar(progress, title)
 
 
-@contextmanager
-def track_reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[bytes]]:
+def track_reading(source: IO[bytes], total: int, title: str) -> AbstractContextManager[IO[bytes]]:
     """The same stream, with a bar that follows what is read of it, where it is long enough to wait for."""
     if total < LONG_BYTES or not on_terminal():
-        with source:
-            yield source
-        return
+        return source
     from rich.console import Console
     from rich.progress import wrap_file
 
-    console = Console(stderr=True)
-    with wrap_file(cast(BinaryIO, source), total, description=title, console=console, transient=True) as wrapped:
-        yield wrapped
+    stream = cast(BinaryIO, source)
+    return wrap_file(stream, total, description=title, console=Console(stderr=True), transient=True)
 
 
-@contextmanager
-def working(title: str) -> Iterator[None]:
+def working(title: str) -> AbstractContextManager[object]:
     """A spinner for work of unknown length."""
     if not on_terminal():
-        yield
-        return
+        return nullcontext()
     from rich.console import Console
 
-    with Console(stderr=True).status(title):
-        yield
+    return Console(stderr=True).status(title)
 
 
 @contextmanager

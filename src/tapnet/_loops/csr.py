@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tapnet._loops.jit import FLOATS, Array, array, compiled_by, kernel
+from tapnet._loops.jit import Array, array, compiled_by, is_compiled, kernel
 from tapnet._loops.ranges import concatenated_ranges, offsets
 
 CSR = tuple[Tensor, Tensor]  # rowptr and col
@@ -220,21 +220,15 @@ def induced_columns(perm: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[T
 
 def inverse_degree(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
     """[N, 1]: 1 / (degree + 1), the diagonal of D̂⁻¹."""
-    if rowptr.device.type == "cpu" and dtype in FLOATS:
-        inverse = torch.empty(len(rowptr) - 1, 1, dtype=dtype)
-        inverse_degree_loop(array(rowptr), array(inverse)[:, 0])
-        return inverse
-    return inverse_degree_torch(rowptr, dtype)
-
-
-def inverse_degree_torch(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
-    """The same on any device."""
-    return (rowptr.diff() + 1).to(dtype).reciprocal_().unsqueeze(1)
+    inverse = torch.empty(len(rowptr) - 1, 1, dtype=dtype, device=rowptr.device)
+    if not is_compiled(rowptr, inverse):
+        return (rowptr.diff() + 1).to(dtype).reciprocal_().unsqueeze(1)
+    _inverse_degree_loop(array(rowptr), array(inverse)[:, 0])
+    return inverse
 
 
 @kernel
-def inverse_degree_loop(rowptr: Array, out: Array) -> None:
-    """The same, compiled."""
+def _inverse_degree_loop(rowptr: Array, out: Array) -> None:
     for i in range(len(out)):
         out[i] = 1 / out.dtype.type(rowptr[i + 1] - rowptr[i] + 1)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tapnet._loops.jit import Array, array, compiled_by, kernel
 
+Arrays = tuple[Array, ...]
 u32 = np.uint32
 
 
@@ -82,20 +83,13 @@ def votes(
 
 @kernel
 def votes_backward(
-    ptr: Array,
-    inverse: Array,
-    left: Array,
-    mean: Array,
-    projection: Array,
-    grad_local: Array,
-    grad_global: Array,
-    y_local: Array,
-    y_global: Array,
-    grad_left: Array,
-    grad_mean: Array,
-    grad_projected: Array,
+    ptr: Array, inverse: Array, left: Array, mean: Array, projection: Array, grads: Arrays, votes: Arrays, out: Arrays
 ) -> None:
-    """The gradients of left, of mean (divided by the node's degree + 1) and of meanᵢ · p."""
+    """Fills ``out`` with the gradients of left, of mean (divided by the node's degree + 1) and of meanᵢ · p.
+
+    ``grads`` and ``votes`` are those of the local and the global votes.
+    """
+    (grad_local, grad_global), (y_local, y_global), (grad_left, grad_mean, grad_projected) = grads, votes, out
     for g in range(len(ptr) - 1):
         size = mean.dtype.type(max(ptr[g + 1] - ptr[g], 1))
         mean_local, mean_global = mean.dtype.type(0), mean.dtype.type(0)

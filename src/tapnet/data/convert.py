@@ -84,15 +84,17 @@ def assemble(
     loops = np.zeros(node_ptr[-1], dtype=bool) if self_loop is None else np.array(self_loop, dtype=bool)
     loops[edge_index[0, edge_index[0] == edge_index[1]]] = True
     first_node = np.repeat(node_ptr[:-1], nodes_per_graph)
+    if edge_labels is not None:
+        edge_labels = edge_labels[edge] if isinstance(edge_labels, np.ndarray) else [edge_labels[i] for i in edge]
     y_numbers, classes = _numbered(y, values.get("y"))
-    node_numbers, node_values = _numbered_rows(node_labels, None, values.get("node_labels"))
-    edge_numbers, edge_values = _numbered_rows(edge_labels, edge, values.get("edge_labels"))
+    node_numbers, node_values = _numbered(node_labels, values.get("node_labels"))
+    edge_numbers, edge_values = _numbered(edge_labels, values.get("edge_labels"))
     dataset = GraphDataset(
         name=name,
         node_ptr=torch.from_numpy(node_ptr),
         rowptr=torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(row, minlength=node_ptr[-1]))])),
         col=torch.from_numpy((col - first_node[col]).astype(np.int32)),
-        y=torch.from_numpy(y_numbers),
+        y=y_numbers,
         classes=classes,
         x=torch.empty(0),
         categories=None,
@@ -106,12 +108,7 @@ def assemble(
         self_loop=torch.from_numpy(loops) if loops.any() else None,
         source=source,
     )
-    return dataset.with_features(features or _default_features(dataset))
-
-
-def _default_features(dataset: GraphDataset) -> Features:
-    """Node labels where they tell nodes apart, else degrees."""
-    return "labels" if len(dataset.node_label_values or ()) > 1 else "degrees"
+    return dataset.with_features(features or ("labels" if len(node_values or ()) > 1 else "degrees"))
 
 
 def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -141,53 +138,37 @@ def _sorted_unique(row: IntArray, col: IntArray, edge: IntArray, num_nodes: int)
     return row[kept], col[kept], edge[kept]
 
 
-def _numbered(column: Column, known: Sequence[Hashable] | None = None) -> tuple[IntArray, tuple[Hashable, ...]]:
-    """Values → consecutive numbers in the order of the values, and the values in that order.
+def _numbered(column: Column | None, known: Values) -> tuple[Any, Any]:
+    """Values → a tensor of consecutive numbers in the order of the values, and the values in that order.
 
-    With ``known`` values the column holds their positions already.
+    With ``known`` values the column holds their positions already. Without a column both are None.
     """
+    if column is None:
+        return None, None
     if known is not None:
         numbers = np.asarray(column, dtype=np.int64)
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(known)):
             raise DataError(f"a number outside 0 to {len(known) - 1}, the values that were named")
-        return numbers, tuple(known)
+        return torch.from_numpy(numbers), tuple(known)
     if isinstance(column, np.ndarray):
         if column.ndim == 2 and column.shape[1] == 1:
             column = column[:, 0]
         values, numbers = np.unique(column, return_inverse=True, axis=0 if column.ndim == 2 else None)
-        names = values.tolist()
-        return numbers.reshape(-1).astype(np.int64), tuple(tuple(v) if isinstance(v, list) else v for v in names)
-    distinct = _sorted_values(set(column))
-    position = {value: i for i, value in enumerate(distinct)}
-    return np.asarray([position[v] for v in column], dtype=np.int64), tuple(distinct)
-
-
-def _sorted_values(values: set[Hashable]) -> list[Hashable]:
-    """In their own order where they have one, else by type and text."""
+        names = tuple(tuple(v) if isinstance(v, list) else v for v in values.tolist())
+        return torch.from_numpy(numbers.reshape(-1).astype(np.int64)), names
     try:
-        return sorted(values)  # type: ignore[type-var]
-    except TypeError:
-        return sorted(values, key=lambda v: (type(v).__name__, repr(v)))
-
-
-def _numbered_rows(
-    column: Column | None, rows: IntArray | None, known: Sequence[Hashable] | None
-) -> tuple[Tensor | None, tuple[Hashable, ...] | None]:
-    if column is None:
-        return None, None
-    if rows is not None:
-        column = column[rows] if isinstance(column, np.ndarray) else [column[i] for i in rows]
-    numbers, names = _numbered(column, known)
-    return torch.from_numpy(numbers), names
+        distinct = sorted(set(column))  # type: ignore[type-var]
+    except TypeError:  # they have no order of their own
+        distinct = sorted(set(column), key=lambda v: (type(v).__name__, repr(v)))
+    position = {value: i for i, value in enumerate(distinct)}
+    return torch.tensor([position[v] for v in column], dtype=torch.int64), tuple(distinct)
 
 
 def _float_rows(matrix: NDArray[np.float32] | None, rows: IntArray | None) -> Tensor | None:
     if matrix is None:
         return None
     chosen = matrix if rows is None else matrix[rows]
-    if chosen.ndim == 1:
-        chosen = chosen[:, None]
-    return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32))
+    return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32).reshape(len(chosen), -1))
 
 
 def joined_edges(edges: Sequence[IntArray], sizes: IntArray) -> IntArray:
@@ -267,10 +248,9 @@ def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
     if lacking:
         raise DataError(f"graph {lacking[0]} has no {key}, but others have")
     try:
-        stacked: NDArray[Any] = np.concatenate([c.detach().cpu().numpy() for c in columns])
+        return np.asarray(np.concatenate([c.detach().cpu().numpy() for c in columns]))
     except ValueError:
         raise DataError(f"{key} does not have the same width in every graph") from None
-    return stacked
 
 
 def _as_categories(x: NDArray[Any]) -> NDArray[Any] | None:
@@ -318,13 +298,11 @@ def from_networkx(
     graphs: Sequence[nx.Graph],
     y: Values,
     name: str,
-    node_label: str,
-    node_attributes: str,
-    edge_label: str,
-    edge_attributes: str,
+    attributes: tuple[str, str, str, str],
     features: Features | None,
 ) -> GraphDataset:
-    """``GraphDataset.from_networkx``"""
+    """``GraphDataset.from_networkx``; ``attributes`` are the names of its four keyword arguments, in their order."""
+    node_label, node_attributes, edge_label, edge_attributes = attributes
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]

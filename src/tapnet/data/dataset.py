@@ -366,4 +366,5 @@ class GraphDataset:
         """
         from tapnet.data.convert import from_networkx
 
-        return from_networkx(graphs, y, name, node_label, node_attributes, edge_label, edge_attributes, features)
+        attributes = (node_label, node_attributes, edge_label, edge_attributes)
+        return from_networkx(graphs, y, name, attributes, features)

@@ -67,7 +67,6 @@ def read_content(file: Place, limit: int = -1) -> bytes:
     """The first ``limit`` bytes of a file, or all of them."""
     try:
         with file.open("rb") as stream:
-            content: bytes = stream.read(limit)
-            return content
+            return stream.read(limit)
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None

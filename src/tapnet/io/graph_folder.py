@@ -277,7 +277,7 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
     Raises:
         DataError: There are no graphs, or a file is wrong; the message names the file.
     """
-    names, y, notes = _Listed([place.name]) if place.is_file() else _listed(place)
+    names, y, notes = _listed(place)
     if not names:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
     graphs = []
@@ -298,7 +298,7 @@ def graph_names(path: str | Path) -> list[str]:
     layout = layout_of(Path(path))
     if layout.kind != "graphs":
         raise DataError(f"{path}: not a folder of graphs; its graphs have numbers, not names")
-    return [layout.place.name] if layout.place.is_file() else _listed(layout.place).files
+    return _listed(layout.place)[0]
 
 
 def class_of(file: Path) -> str | None:
@@ -328,20 +328,16 @@ def require_classes(dataset: GraphDataset) -> None:
         raise DataError(f"{dataset.name}: every graph is of class {dataset.classes[0]}; there is nothing to tell apart")
 
 
-class _Listed(NamedTuple):
-    files: list[str]
-    classes: list[str] | None = None
-    notes: tuple[str, ...] = ()
-
-
-def _listed(folder: Place) -> _Listed:
-    """The files of a data set in its order, and their classes, if there is a labels.csv."""
+def _listed(folder: Place) -> tuple[list[str], list[str] | None, tuple[str, ...]]:
+    """The files of a data set in its order, their classes, if there is a labels.csv, and notes for the user."""
+    if folder.is_file():
+        return [folder.name], None, ()
     there = file_names(folder)
     if not (folder / LABELS).is_file():
-        return _Listed(there)
+        return there, None, ()
     classes = read_classes(folder / LABELS, there)
     notes: tuple[str, ...] = ()
     if left_out := [file for file in there if file not in classes]:
         more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
         notes = (f"{folder / LABELS} does not list {', '.join(left_out[:3])}{more}: left out",)
-    return _Listed(list(classes), list(classes.values()), notes)
+    return list(classes), list(classes.values()), notes

@@ -37,8 +37,7 @@ def scales(batch: GraphBatch, norm: Norm, dtype: torch.dtype) -> tuple[Tensor | 
 
 def scaled_product(h: Tensor, before: Tensor | None, after: Tensor | None, batch: GraphBatch) -> Tensor:
     """after · Â · before · H, where before and after are scales of rows [N, 1], which get no gradient."""
-    result: Tensor = apply_function(_ScaledProduct, h, before, after, batch)
-    return result
+    return apply_function(_ScaledProduct, h, before, after, batch)
 
 
 class _ScaledProduct(Function):

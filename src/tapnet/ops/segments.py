@@ -28,8 +28,7 @@ def segment_softmax(values: Tensor, ptr: Tensor) -> Tensor:
     Returns:
         ``[N]``
     """
-    result: Tensor = apply_function(_SegmentSoftmax, values, ptr)
-    return result
+    return apply_function(_SegmentSoftmax, values, ptr)
 
 
 class _SegmentSoftmax(Function):
@@ -55,8 +54,7 @@ def segment_readout(h: Tensor, ptr: Tensor) -> Tensor:
     Returns:
         ``[B, 3d]``, zeros for an empty segment.
     """
-    result: Tensor = apply_function(_SegmentReadout, h, ptr)
-    return result
+    return apply_function(_SegmentReadout, h, ptr)
 
 
 class _SegmentReadout(Function):
