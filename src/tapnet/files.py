@@ -74,7 +74,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def printable(text: object) -> str:
-    """The text in one line, with control characters and the like as escapes such as \\x1b."""
+    r"""The text in one line, with control characters and the like as escapes such as \x1b."""
     words = str(text)
     if words.isprintable():
         return words
@@ -109,8 +109,7 @@ def is_special_file(path: Path) -> bool:
 
 def cache_dir() -> Path:
     """The folder of downloads, parsed copies and what was computed once: TAPNET_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("TAPNET_CACHE")
-    if chosen:
+    if chosen := os.environ.get("TAPNET_CACHE"):
         return Path(chosen).expanduser()
     from platformdirs import user_cache_path
 

@@ -33,5 +33,4 @@ def original_labels(numbers: Any, values: tuple[Any, ...] | None) -> NDArray[np.
     table = np.asarray(values)
     if not np.issubdtype(table.dtype, np.integer):
         raise DataError("these formats hold whole numbers as labels, and this data set has others")
-    original: NDArray[np.int64] = table[np.asarray(numbers)]
-    return original
+    return np.asarray(table[np.asarray(numbers)])
