@@ -23,6 +23,7 @@ def commands_page() -> str:
 
 
 def _section(name: str, command: Any) -> Iterator[str]:
+    command.name_pools()
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
     words = [_argument(p) if p.required else f"[{_argument(p)}]" for p in arguments]
@@ -45,9 +46,10 @@ def _argument(param: Any) -> str:
 
 
 def _option(param: Any) -> str:
-    """--jobs INT, --final, --browser/--no-browser"""
+    """--jobs INT, --device auto,cpu,cuda, --final, --browser/--no-browser"""
     names = "/".join([*param.opts, *param.secondary_opts])
-    kind = param.metavar or param.bare_type().upper().replace("STR", "TEXT")
+    choices = ",".join(map(str, param.type_descriptor.choices or ()))
+    kind = choices or param.metavar or param.bare_type().upper().replace("STR", "TEXT")
     return names if param.is_flag else f"{names} {kind}"
 
 

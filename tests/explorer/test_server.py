@@ -23,9 +23,9 @@ from starlette.testclient import TestClient
 
 from tapnet import GraphDataset
 from tapnet.cli import main
-from tapnet.cli.explore import find_explorer
 from tapnet.errors import SettingError
 from tapnet.explorer import server
+from tapnet.explorer.load import load_explorer
 from tapnet.explorer.views import Choice, Explorer
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -460,10 +460,9 @@ def test_ctrl_c_ends_it_without_a_word_of_trouble_whoever_is_connected(model_fil
         assert process.stderr.read() == ""
 
 
-def test_without_its_data_set_there_are_files_of_ones_own(tmp_path, mutag, capsys):
-    make_model(replace(mutag, name="MY-GRAPHS")).save(tmp_path / "model.safetensors")
-    client = TestClient(server.make_app(find_explorer(tmp_path / "model.safetensors", None, None)))
-    assert "MY-GRAPHS, the data set of this model, is not here" in capsys.readouterr().out
+def test_without_its_data_set_there_are_files_of_ones_own(mutag):
+    client = TestClient(server.make_app(load_explorer(make_model(replace(mutag, name="MY-GRAPHS")))))
+    assert "MY-GRAPHS" in client.get("/api/model").json()["missing"]
     assert client.get("/api/model").json()["graphs"] == 0
     assert client.get("/api/graphs/0").status_code == 404
     assert upload(client, NITROBENZENE).status_code == 200

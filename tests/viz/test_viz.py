@@ -2,8 +2,12 @@
 
 import networkx as nx
 import numpy as np
+import pytest
 
-from tapnet.viz import draw_graph, draw_run, new_figure, save
+import tapnet
+from tapnet.errors import DataError
+from tapnet.experiments.load_run import confusion_matrix, load_run
+from tapnet.viz import draw_graph, draw_run, new_figure, plot_graph, plot_run, save
 from tapnet.viz.graph_layout import graph_layout
 from tapnet.viz.style import COLOURS
 
@@ -59,3 +63,46 @@ def test_curves_are_the_mean_over_the_folds():
     np.testing.assert_allclose(loss.lines[0].get_ydata(), [1.0, 0.5])
     assert [text.get_text() for text in matrix.texts] == ["3\n75 %", "1\n25 %", "0\n0 %", "4\n100 %"]
     assert len(draw_run(curves, None, [], "a title").axes) == 2
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("viz") / "run"
+    return tapnet.cross_validate("MUTAG", epochs=2, folds=3, jobs=1, out=folder, final=True)
+
+
+def test_a_run_is_drawn_from_its_result_or_its_folder(run):
+    stored = load_run(run.folder)
+    assert stored.scores == run.scores
+    counts, classes = confusion_matrix(stored)
+    assert counts.sum() == 188
+    assert set(classes) == {"mutagenic", "not mutagenic"}
+    for one in (run, run.folder, str(run.folder)):
+        figure = plot_run(one)
+        assert len(figure.axes) == 3
+        assert " ".join(figure.get_suptitle().split()) == repr(run)
+
+
+def test_without_the_models_there_is_no_confusion_matrix(run):
+    kept_nothing = tapnet.cross_validate("MUTAG", epochs=1, folds=3, only_folds=[0], jobs=1)
+    with pytest.warns(UserWarning, match="no confusion matrix"):
+        assert len(plot_run(kept_nothing).axes) == 2
+
+
+def test_a_folder_without_a_run_is_one_sentence(tmp_path):
+    with pytest.raises(DataError, match="run.json"):
+        plot_run(tmp_path)
+    (tmp_path / "run.json").write_text('{"trials": [], "settings": {"pool": "mine:Pool"}}')
+    with pytest.raises(ValueError, match="mine:Pool"):
+        load_run(tmp_path)
+    (tmp_path / "run.json").write_text('{"trials": 3}')
+    with pytest.raises(DataError, match="cannot be read"):
+        load_run(tmp_path)
+
+
+def test_a_graph_is_drawn_with_what_each_layer_kept(run):
+    figure = plot_graph(tapnet.load_model(run.folder), 0)
+    assert [ax.get_title().split("\n")[1].split(",")[0] for ax in figure.axes] == [
+        f"{nodes} nodes" for nodes in (17, 14, 9, 4)
+    ]
+    assert figure.get_suptitle().startswith("MUTAG, graph 0: ")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -22,7 +24,7 @@ from tapnet.errors import SettingError, TapnetError
 
 
 class _Tidy:
-    """Help whose lines break where the terminal ends, and in which a flag takes no value."""
+    """Help whose lines break where the terminal ends, and in which types are short."""
 
     def __init__(self, *args: Any, **values: Any) -> None:
         super().__init__(*args, **values)
@@ -34,11 +36,26 @@ class _Tidy:
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""  # else <bool> stands beside it
+            elif param.type_descriptor.is_ranged:
+                param.metavar = "<int>"  # its range stands beside it
         return params
 
 
 class Command(_Tidy, TyperCommand):
     """One command."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help, now with the names of the pooling layers: looking them up imports torch."""
+        self.name_pools()
+        super().format_help(ctx, formatter)
+
+    def name_pools(self) -> None:
+        """Writes the names into the help of the option that takes one."""
+        for param in self.params:
+            if POOLS in (getattr(param, "help", None) or ""):
+                from tapnet.nn.pool.registry import available
+
+                param.help = param.help.replace(POOLS, ", ".join(pool.name for pool in available()))  # type: ignore[attr-defined]
 
 
 class Program(_Tidy, TyperGroup):
@@ -55,7 +72,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-MODEL, VOTING, PROTOCOL, TRAINING, MACHINE = "Model", "Voting", "Protocol", "Training", "Machine"  # parts of a help
+POOLS = "{pools}"  # in a help: the names of the pooling layers
+
+machine = partial(typer.Option, rich_help_panel="Machine")
 
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
 
@@ -66,6 +85,12 @@ DataDir = Annotated[
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
+ModelFile = Annotated[Path, typer.Argument(help="A model file, or the folder of a run that has a final model.")]
+
+OwnPool = Annotated[
+    str | None, typer.Option("--pool", metavar="MODULE:CLASS", help="The model's pooling layer, if it is your own.")
+]
+
 
 def main() -> None:
     """Runs the command; a user's mistake is one line on standard error, never a traceback."""
@@ -74,7 +99,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except TapnetError as error:
-        stop(str(error), error.exit_code)
+        stop(_with_flags(str(error)), error.exit_code)
     except TyperException as error:
         if error.format_message():  # empty where help was shown instead
             stop(" ".join(error.format_message().replace("Value error, ", "").split()), 2)
@@ -125,27 +150,33 @@ def _options(
     pass
 
 
-def check_counts(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise SettingError(f"--{name.replace('_', '-')} is at least 1, not {count}")
+def _with_flags(message: str) -> str:
+    """The library's words for what a call can give, as options of a command."""
+    message = re.sub(r"(?<=\s)dataset=", "--dataset ", message)
+    message = re.sub(r"; (.*)train one$", r"; \1train one with --final", message)
+    message = re.sub(
+        r"import the class and pass it \(pools=.*?\), or register it first", "name it with --pool", message
+    )
+    names = "data_dir|only_folds|cpus_per_trial|gpus_per_trial"
+    return re.sub(rf"(?:(?<=\s)|^)({names})(?=[\s:])", lambda name: "--" + name[1].replace("_", "-"), message)
 
 
+def own_pool(name: str | None) -> list[str]:
+    """The class that the user named; its module may be in the current folder, where a console script does not look."""
+    if name and ":" in name:
+        sys.path.insert(0, str(Path.cwd()))
+    return [name] if name else []
+
+
+Device = Annotated[Literal["auto", "cpu", "cuda"], machine(help="auto: CUDA where there is a device.")]
 RayAddress = Annotated[
     str | None,
-    typer.Option(
-        "--ray",
-        metavar="local|ADDRESS",
-        help="Run trials on a Ray cluster: one started here, or that at an address.",
-        rich_help_panel=MACHINE,
+    machine(
+        "--ray", metavar="local|ADDRESS", help="Run trials on a Ray cluster: one started here, or that at an address."
     ),
 ]
-CpusPerTrial = Annotated[
-    float | None, typer.Option(help="With --ray.", show_default="its threads", rich_help_panel=MACHINE)
-]
-GpusPerTrial = Annotated[
-    float | None, typer.Option(help="With --ray.", show_default="1 on cuda, else 0", rich_help_panel=MACHINE)
-]
+CpusPerTrial = Annotated[float | None, machine(help="With --ray.", show_default="its threads")]
+GpusPerTrial = Annotated[float | None, machine(help="With --ray.", show_default="1 on cuda, else 0")]
 
 
 def find_cluster(
@@ -153,26 +184,18 @@ def find_cluster(
 ) -> tuple[Any, Any]:
     """The cluster, if there is to be one, and the device that trials use there or here."""
     if address is None:
-        for name, value in (("cpus", cpus), ("gpus", gpus)):
-            if value is not None:
-                raise SettingError(f"--{name}-per-trial says what a trial takes of a cluster: it goes with --ray")
-        return None, find_device(device)
+        if cpus is not None or gpus is not None:
+            name = "gpus" if cpus is None else "cpus"
+            raise SettingError(f"--{name}-per-trial says what a trial takes of a cluster: it goes with --ray")
+        return None, device
     from tapnet.experiments.backends.ray import Cluster, require_ray
+    from tapnet.training.device import find_device
 
     require_ray()
     found = "cuda" if gpus and device == "auto" else find_device(device)
     cpus = threads if cpus is None else cpus
     gpus = float(found == "cuda") if gpus is None else gpus
     return Cluster(address, cpus, gpus, local_cpus=jobs and max(1, math.ceil(jobs * cpus))), found
-
-
-def find_device(name: str) -> Any:
-    from tapnet.training import device
-
-    try:
-        return device.find_device(name)
-    except SettingError as error:
-        raise SettingError(f"--{error}") from None
 
 
 @contextmanager

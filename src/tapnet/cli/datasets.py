@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tapnet.cli.app import AsJson, DataDir, notes
 from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
-
-if TYPE_CHECKING:
-    pass
 
 
 def datasets(
@@ -25,7 +22,8 @@ def datasets(
     from tapnet.cli.terminal import print_datasets
     from tapnet.data.catalog import CATALOG
 
-    rows = [_dataset_row(name, data_dir, download, strict=bool(names)) for name in names or CATALOG]
+    with notes():
+        rows = [_row(name, data_dir, download, strict=bool(names)) for name in names or CATALOG]
     if as_json:
         print(json.dumps({"datasets": rows}, indent=2))
     else:
@@ -34,32 +32,14 @@ def datasets(
         raise typer.Exit(1)
 
 
-def _dataset_row(name: str, data_dir: Path | None, download: bool, strict: bool) -> dict[str, Any]:
-    from tapnet.data.catalog import Statistics, find_entry
+def _row(name: str, data_dir: Path | None, download: bool, strict: bool) -> dict[str, Any]:
+    """A data set of the paper may be missing or broken; one that was named is an error then."""
+    from tapnet.data.catalog import describe
     from tapnet.io.load import load_dataset
 
     try:
-        with notes():
-            dataset = load_dataset(name, data_dir, download=download)
+        return describe(load_dataset(name, data_dir, download=download))
     except TapnetError as error:
         if strict or isinstance(error, SettingError):
             raise
         return {"name": name, "found": None, "problem": None if isinstance(error, DatasetNotFoundError) else str(error)}
-    statistics, entry = Statistics.of(dataset), find_entry(dataset.name)
-    return {
-        "name": dataset.name,
-        "found": dataset.source,
-        "place": dataset.place,
-        "graphs": statistics.graphs,
-        "mean_nodes": round(statistics.mean_nodes, 2),
-        "mean_edges": round(statistics.mean_edges, 2),
-        "classes": statistics.classes,
-        "features": dataset.features,
-        "num_features": dataset.num_features,
-        "class_values": dict(
-            zip(map(str, dataset.classes), dataset.class_names or map(str, dataset.classes), strict=True)
-        ),
-        "category_values": dict(zip(map(str, dataset.categories or ()), dataset.category_names, strict=True)),
-        "differs_from_paper": None if entry is None else statistics.differences(entry),
-        "checksum": dataset.checksum,
-    }

@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tapnet.cli.app import DataDir, notes
+from tapnet.cli.app import DataDir, ModelFile, OwnPool, notes, own_pool
 from tapnet.errors import DataError, SettingError, TapnetError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ DIGITS = 6
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model file, or the folder of a run that has a final model.")],
+    model: ModelFile,
     inputs: Annotated[
         list[str],
         typer.Argument(
@@ -32,18 +32,17 @@ def predict(
             help="Data sets by name or path (TU folder, archive, text, folder of graphs), .graphml and .json files.",
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="A file for the result.", show_default="standard output")] = None,
-    form: Annotated[str, typer.Option("--format", help="csv, or jsonl: a JSON object a line.")] = "csv",
+    out: Annotated[
+        Path | None, typer.Option(help="A file for the result.", show_default="standard output", dir_okay=False)
+    ] = None,
+    form: Annotated[Literal["csv", "jsonl"], typer.Option("--format", help="jsonl: one JSON object per line.")] = "csv",
+    pool: OwnPool = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write each graph's class and the probability of every class.
 
     What cannot be read is named on standard error and left out; the exit code is 1 then.
     """
-    if form not in FORMATS:
-        raise SettingError(f"--format is one of {', '.join(FORMATS)}, not {form!r}")
-    if out is not None and out.is_dir():
-        raise SettingError(f"--out is a file, and {out} is a folder")
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
@@ -52,7 +51,7 @@ def predict(
     for name in inputs:
         if name.endswith(".safetensors") or path_exists(Path(name) / FINAL_MODEL):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
-    saved = load_model(model)
+    saved = load_model(model, own_pool(pool))
     for_machines = out is not None or not sys.stdout.isatty()  # then a terminal is free for a bar
     names = saved.card.class_names or saved.classes
     classes = tuple(map(str, names if for_machines else saved.class_names))

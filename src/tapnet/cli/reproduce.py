@@ -12,14 +12,15 @@ import typer
 
 from tapnet.cli.app import (
     INTERRUPTED,
-    MACHINE,
     AsJson,
     CpusPerTrial,
     DataDir,
+    Device,
     GpusPerTrial,
     RayAddress,
     find_cluster,
     interrupts,
+    machine,
     stop,
 )
 from tapnet.paper.budgets import BUDGETS, BudgetName
@@ -49,15 +50,13 @@ def reproduce(
         ),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(help="Run only so many of the folds.", show_default="the budget's")
+        int | None, typer.Option(help="Run only so many of the folds.", show_default="the budget's", min=1)
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs a fold.", show_default="the budget's")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs of each fold.", show_default="the budget's", min=1)] = None,
     stored: Annotated[bool, typer.Option("--stored", help="Train nothing: tables of what is stored.")] = False,
     missing: Annotated[bool, typer.Option("--missing", help="Train nothing: list what is not stored yet.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option(help="Trials at a time.", show_default="the cores", rich_help_panel=MACHINE)
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=MACHINE)] = "auto",
+    jobs: Annotated[int | None, machine(help="Trials at a time.", show_default="the cores", min=1)] = None,
+    device: Device = "auto",
     ray: RayAddress = None,
     cpus_per_trial: CpusPerTrial = None,
     gpus_per_trial: GpusPerTrial = None,

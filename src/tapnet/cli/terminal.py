@@ -13,10 +13,11 @@ from rich.table import Table
 
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
-from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 
 if TYPE_CHECKING:
+    from tapnet.experiments.cross_validate import CrossValidation
+    from tapnet.paper.numbers import Printed
     from tapnet.paper.tables import Section
 
 
@@ -43,47 +44,44 @@ def fold_lines(one_system: bool = True) -> OnEvent:
     return show
 
 
-def print_summary(summary: Summary, changed: Mapping[str, Any], paper: str | None, folder: str) -> None:
-    """A row a fold, then one line with everything that an accuracy must be read with."""
+def _table(*columns: str, gap: int = 2) -> Table:
+    """An empty table without lines; a column whose title begins with ">" is aligned right and never wrapped."""
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for title in columns:
+        right = title.startswith(">")
+        table.add_column(escape(title.removeprefix(">")), justify="right" if right else "left", no_wrap=right)
+    return table
+
+
+def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[str, Any] | None) -> None:
+    """The folds, the accuracy with its protocol, the other readings, and where things are stored."""
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # in a pipe, a sentence is a line
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("fold", "accuracy", *(("epoch", "last epoch") if summary.has_epochs else ()), "seconds"):
-        table.add_column(title, justify="right")
-    for r in summary.results:
-        by_epoch = (str(r.reading.epoch), f"{r.curves['test_accuracy'][-1]:.1f}")
-        table.add_row(
-            str(r.trial.fold),
-            f"{r.reading.accuracy:.1f}",
-            *(by_epoch if summary.has_epochs else ()),
-            f"{r.seconds:.1f}",
-            *(["[red]diverged[/]"] if r.diverged else []),
-        )
+    by_epoch = run.has_epochs
+    table = _table(">fold", ">accuracy", *((">epoch", ">last epoch") if by_epoch else ()), ">seconds")
+    for r in run.results:
+        epochs = (str(r.reading.epoch), f"{r.curves['test_accuracy'][-1]:.1f}") if by_epoch else ()
+        diverged = ["[red]diverged[/]"] if r.diverged else []
+        table.add_row(str(r.trial.fold), f"{r.reading.accuracy:.1f}", *epochs, f"{r.seconds:.1f}", *diverged)
     console.print(table)
-    trial = summary.results[0].trial
-    settings = ", ".join(f"{key} {value}" for key, value in changed.items())
-    name = f"{trial.model} with {settings}" if settings else trial.model
-    console.print(
-        f"\n[bold]{escape(trial.dataset)}, {name}: {summary.mean:.1f} ± {summary.std:.1f} %[/] "
-        f"({summary.rules})"
-        + (f"; the paper prints {paper}, over 10 folds, by a protocol it does not name" if paper else "")
-    )
-    for words, (mean, std) in summary.other_readings.items():
-        note = ", which no one can know beforehand" if words.startswith("best test") else ""
-        console.print(f"[dim]Beside it, from the same runs: {mean:.1f} ± {std:.1f} % ({words}{note})[/]")
-    what = "Settings, results and models" if summary.has_epochs else "Settings and results"
-    console.print(f"[dim]{what}: {escape(folder)}[/]")
+    printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol" if paper else ""
+    console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")
+    if by_epoch:
+        others = "; ".join(f"{words}: {mean:.1f} ± {std:.1f} %" for words, (mean, std) in run.other_readings.items())
+        console.print(
+            f"[dim]Other readings of the same curves: {others}. A best test epoch is known only afterwards.[/]"
+        )
+    what = "Settings, results and models" if by_epoch else "Settings and results"
+    console.print(f"[dim]{what}: {escape(str(run.folder))}[/]")
+    if final:
+        text = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
+        console.print(escape(text.format_map(final)))
 
 
 def print_datasets(rows: list[dict[str, Any]]) -> None:
-    """One row a data set."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("data set", no_wrap=True)
-    table.add_column("found", overflow="fold")
-    for title in ("graphs", "nodes", "edges"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("cls", justify="right", no_wrap=True)
-    table.add_column("features", no_wrap=True)
-    table.add_column("as paper")
+    """One row per data set."""
+    table = _table("data set", "found", ">graphs", ">nodes", ">edges", ">cls", "features", "as paper")
+    table.columns[0].no_wrap = table.columns[6].no_wrap = True
+    table.columns[1].overflow = "fold"
     for row in rows:
         if row["found"] is None:
             problem = f"[red]{escape(row['problem'])}[/]" if row.get("problem") else "[dim]not here[/]"
@@ -91,16 +89,10 @@ def print_datasets(rows: list[dict[str, Any]]) -> None:
             continue
         differs = row["differs_from_paper"]
         verdict = "[dim]not in it[/]" if differs is None else ("[yellow]" + "; ".join(differs) if differs else "yes")
-        table.add_row(
-            escape(row["name"]),
-            escape(row["place"]),
-            str(row["graphs"]),
-            f"{row['mean_nodes']:.2f}",
-            f"{row['mean_edges']:.2f}",
-            str(row["classes"]),
-            f"{row['num_features']} {row['features']}",
-            verdict,
-        )
+        means = (f"{row[key]:.2f}" for key in ("mean_nodes", "mean_edges"))
+        features = f"{row['num_features']} {row['features']}"
+        name, place = escape(row["name"]), escape(row["place"])
+        table.add_row(name, place, str(row["graphs"]), *means, str(row["classes"]), features, verdict)
     console = Console()
     console.print(table)
     if any(row["found"] is None and not row.get("problem") for row in rows):
@@ -114,29 +106,19 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
     """A table of all, or everything about some."""
     console = Console(highlight=False)
     if not in_full:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        table.add_column("name", no_wrap=True)
-        table.add_column("system", no_wrap=True)
-        table.add_column("year")
-        table.add_column("parameters", justify="right", no_wrap=True)
-        table.add_column("how it was built, and where it departs from its paper")
+        table = _table("name", "system", "year", ">parameters", "how it was built, and where it departs from its paper")
+        table.columns[0].no_wrap = table.columns[1].no_wrap = True
         for row in rows:
             count = row["parameters_on_mutag"]
-            table.add_row(
-                f"[bold]{row['name']}[/]",
-                row["system"],
-                str(row["year"]),
-                "" if count is None else f"{count:,}",
-                escape(row["about"]),
-            )
+            parameters = "" if count is None else f"{count:,}"
+            table.add_row(f"[bold]{row['name']}[/]", row["system"], str(row["year"]), parameters, escape(row["about"]))
         console.print(table)
         console.print("[dim]Parameters on MUTAG. `tapnet models NAME` prints its paper and its settings.[/]")
         return
     for row in rows:
         count = row["parameters_on_mutag"]
-        console.print(
-            f"[bold]{row['name']}[/]  {row['system']}" + (f", {count:,} parameters on MUTAG" if count else "")
-        )
+        parameters = f", {count:,} parameters on MUTAG" if count else ""
+        console.print(f"[bold]{row['name']}[/]  {row['system']}{parameters}")
         console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
         console.print(escape(row["about"]))
         for title, values in (("settings, on MUTAG", row["settings"]), ("training", row["training"])):
@@ -153,9 +135,8 @@ def print_sections(title: str, sections: Sequence[Section], explanation: Sequenc
     for section in sections:
         console.print(f"\n{escape(section.title)}")
         if section.header:
-            table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-            for i, name in enumerate(section.header):
-                table.add_column(escape(name), justify="left" if i == 0 else "right", no_wrap=True)
+            table = _table(section.header[0], *(f">{name}" for name in section.header[1:]), gap=1)
+            table.columns[0].no_wrap = True
             for row in section.rows:
                 table.add_row(*map(escape, row))
             wide.print(table)
@@ -167,11 +148,7 @@ def print_sections(title: str, sections: Sequence[Section], explanation: Sequenc
 
 def print_bench(cases: Sequence[Any], threads: int) -> None:
     """Ratios with their spread; never a bare time."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("what", "data", "against"):
-        table.add_column(title)
-    table.add_column("ratio", justify="right", no_wrap=True)
-    table.add_column("")
+    table = _table("what", "data", "against", ">ratio", "")
     for case in cases:
         table.add_row(case.what, escape(case.data), case.peer, str(case.ratio), f"[dim]{case.note}[/]")
     console = Console(highlight=False)

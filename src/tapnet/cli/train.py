@@ -2,145 +2,104 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from tapnet.cli.app import (
     INTERRUPTED,
-    MACHINE,
-    MODEL,
-    PROTOCOL,
-    TRAINING,
-    VOTING,
+    POOLS,
     AsJson,
     CpusPerTrial,
     DataDir,
+    Device,
     GpusPerTrial,
     RayAddress,
     find_cluster,
     interrupts,
+    machine,
     notes,
+    own_pool,
     stop,
 )
 from tapnet.errors import SettingError
+
+in_model, in_voting, in_protocol, in_training = (
+    partial(typer.Option, rich_help_panel=panel) for panel in ("Model", "Voting", "Protocol", "Training")
+)
+THE_MODELS = "the model's"
 
 
 def train(
     dataset: Annotated[
         str, typer.Argument(help="A data set's name; or a path: TU folder, archive, text, or folder of graphs.")
     ] = "MUTAG",
-    model: Annotated[
-        str, typer.Option(help="The system; `tapnet models` lists them.", rich_help_panel=MODEL)
-    ] = "tapnet",
+    model: Annotated[str, in_model(help="The system; `tapnet models` lists them.")] = "tapnet",
     pool: Annotated[
         str | None,
-        typer.Option(
-            help="Pooling layer of tapnet: tap, topk, sort, diff, sag, eigen, haar or none.",
-            show_default="tap",
-            rich_help_panel=MODEL,
-        ),
+        in_model(help=f"Pooling layer of tapnet: {POOLS}, or a class of your own: module:Class.", show_default="tap"),
     ] = None,
     connectivity: Annotated[
-        float | None,
-        typer.Option(help="λ, the weight of the degree in the score.", show_default="0.1", rich_help_panel=MODEL),
+        float | None, in_model(help="λ, the weight of the degree in the score.", show_default="0.1")
     ] = None,
     similarity: Annotated[
-        str | None,
-        typer.Option(help="bilinear, dot, gaussian or concat.", show_default="bilinear", rich_help_panel=MODEL),
+        str | None, in_model(help="bilinear, dot, gaussian or concat.", show_default="bilinear")
     ] = None,
     gate: Annotated[
-        str | None,
-        typer.Option(
-            help="straight-through, none, sigmoid or tanh.", show_default="straight-through", rich_help_panel=MODEL
-        ),
+        str | None, in_model(help="straight-through, none, sigmoid or tanh.", show_default="straight-through")
     ] = None,
     norm: Annotated[
-        str | None,
-        typer.Option(
-            help="Of the GCN: neighbour, symmetric, mean or sum.", show_default="neighbour", rich_help_panel=MODEL
-        ),
+        str | None, in_model(help="Of the GCN: neighbour, symmetric, mean or sum.", show_default="neighbour")
     ] = None,
     local_voting: Annotated[
         bool | None,
-        typer.Option(
-            "--local-voting/--no-local-voting",
-            help="The neighbours' vote (Eq. 1).",
-            show_default="on",
-            rich_help_panel=VOTING,
-        ),
+        in_voting("--local-voting/--no-local-voting", help="The neighbours' vote (Eq. 1).", show_default="on"),
     ] = None,
     global_voting: Annotated[
         bool | None,
-        typer.Option(
-            "--global-voting/--no-global-voting",
-            help="The whole graph's vote (Eq. 2).",
-            show_default="on",
-            rich_help_panel=VOTING,
-        ),
+        in_voting("--global-voting/--no-global-voting", help="The whole graph's vote (Eq. 2).", show_default="on"),
     ] = None,
     aux: Annotated[
-        float | None,
-        typer.Option(
-            help="Weight of the link prediction objective; 0 is off.", show_default="0", rich_help_panel=MODEL
-        ),
+        float | None, in_model(help="Weight of the link prediction objective; 0 is off.", show_default="0")
     ] = None,
     dropout: Annotated[
-        float | None,
-        typer.Option(help="On the inputs of GCN and pooling layers.", show_default="0.3", rich_help_panel=MODEL),
+        float | None, in_model(help="On the inputs of GCN and pooling layers.", show_default="0.3")
     ] = None,
     other_settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Any setting or training option; `tapnet models NAME` lists them.",
-            rich_help_panel=MODEL,
+        in_model(
+            "--set", metavar="NAME=VALUE", help="Any setting or training option; `tapnet models NAME` lists them."
         ),
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Node features: labels, degrees or attributes.", rich_help_panel=MODEL)
+        Literal["labels", "degrees", "attributes"] | None,
+        in_model(help="Node features: labels, degrees or attributes.", metavar="<str>"),
     ] = None,
     protocol: Annotated[
-        str,
-        typer.Option(help="fair: epoch of lowest validation loss; paper: best test epoch.", rich_help_panel=PROTOCOL),
+        Literal["paper", "fair"], in_protocol(help="fair: epoch of lowest validation loss; paper: best test epoch.")
     ] = "fair",
-    folds: Annotated[int, typer.Option(help="The number of folds.", rich_help_panel=PROTOCOL)] = 10,
-    only_folds: Annotated[
-        str | None, typer.Option(help="Run some of them, such as 0,3.", rich_help_panel=PROTOCOL)
-    ] = None,
-    epochs: Annotated[int, typer.Option(help="Epochs a fold.", rich_help_panel=TRAINING)] = 200,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Graphs a step.", show_default="the model's", rich_help_panel=TRAINING)
-    ] = None,
-    lr: Annotated[
-        float | None, typer.Option(help="Learning rate of Adam.", show_default="the model's", rich_help_panel=TRAINING)
-    ] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="L2 regularisation.", show_default="the model's", rich_help_panel=TRAINING)
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Another seed gives other initial weights, order and dropout.", rich_help_panel=PROTOCOL)
-    ] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="Folds at a time.", show_default="cores ÷ threads", rich_help_panel=MACHINE)
-    ] = None,
-    threads: Annotated[int, typer.Option(help="Threads a fold.", rich_help_panel=MACHINE)] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=MACHINE)] = "auto",
+    folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
+    only_folds: Annotated[str | None, in_protocol(help="Run some of them, such as 0,3.")] = None,
+    epochs: Annotated[int, in_training(help="Epochs of each fold.", min=1)] = 200,
+    batch_size: Annotated[int | None, in_training(help="Graphs in a step.", show_default=THE_MODELS)] = None,
+    lr: Annotated[float | None, in_training(help="Learning rate of Adam.", show_default=THE_MODELS)] = None,
+    weight_decay: Annotated[float | None, in_training(help="L2 regularisation.", show_default=THE_MODELS)] = None,
+    seed: Annotated[int, in_protocol(help="Another seed gives other initial weights, order and dropout.", min=0)] = 0,
+    jobs: Annotated[int | None, machine(help="Folds at a time.", show_default="cores ÷ threads", min=1)] = None,
+    threads: Annotated[int, machine(help="Threads of each fold.", min=1)] = 1,
+    device: Device = "auto",
     devices: Annotated[
         int | None,
-        typer.Option(
-            help="Processes or GPUs that share each step of a fold.",
-            show_default="1; torchrun's",
-            rich_help_panel=MACHINE,
-        ),
+        machine(help="Processes or GPUs that share each step of a fold.", show_default="1; torchrun's", min=1),
     ] = None,
     ray: RayAddress = None,
     cpus_per_trial: CpusPerTrial = None,
     gpus_per_trial: GpusPerTrial = None,
-    checkpoint_every: Annotated[int, typer.Option(help="Epochs between checkpoints.", rich_help_panel=TRAINING)] = 20,
+    checkpoint_every: Annotated[int, in_training(help="Epochs between checkpoints.", min=1)] = 20,
     final: Annotated[
         bool, typer.Option("--final", help="Then train one model on all graphs: final.safetensors in the run's folder.")
     ] = False,
@@ -150,10 +109,25 @@ def train(
 ) -> None:
     """Train a model by cross-validation and print its accuracy with the protocol behind it.
 
-    The same command again does only what is missing. A folder of graphs holds a .graphml or .json file a graph, and
-    labels.csv: a header (graph,class), then a line a graph.
+    The same command again does only what is missing. A folder of graphs holds a .graphml or .json file for each graph,
+    and labels.csv: a header (graph,class), then one line per graph.
     """
-    chosen: dict[str, Any] = {
+    from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
+
+    own_pool(pool)
+    devices = devices or torchrun_size() or 1
+    if jobs != 1 and devices == 1 and ray is None and available_cores() > 1:
+        get_ready()  # other processes import what they need while this one does
+    cluster, trial_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
+    from tapnet.cli.terminal import fold_lines, print_summary
+    from tapnet.experiments.cross_validate import cross_validate
+    from tapnet.experiments.progress import is_watched
+    from tapnet.experiments.run_trial import Interrupted
+    from tapnet.paper.numbers import printed
+
+    if interrupts:
+        raise KeyboardInterrupt
+    settings: dict[str, Any] = {
         "pool": pool,
         "connectivity": connectivity,
         "similarity": similarity,
@@ -167,20 +141,7 @@ def train(
         "lr": lr,
         "weight_decay": weight_decay,
     }
-    from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
-
-    devices = devices or torchrun_size() or 1
-    if jobs != 1 and devices == 1 and ray is None and available_cores() > 1:
-        get_ready()  # other processes import what they need while this one does
-    cluster, found_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
-    from tapnet.cli.terminal import fold_lines, print_summary
-    from tapnet.experiments.cross_validate import cross_validate
-    from tapnet.experiments.progress import is_watched
-    from tapnet.experiments.run_trial import Interrupted
-    from tapnet.paper.numbers import printed
-
-    if interrupts:
-        raise KeyboardInterrupt
+    known = inspect.signature(cross_validate).parameters.keys() - {"pool"}
     try:
         with notes():
             result = cross_validate(
@@ -191,19 +152,18 @@ def train(
                 only_folds=_fold_numbers(only_folds),
                 epochs=epochs,
                 seed=seed,
-                features=features,  # type: ignore[arg-type]
+                features=features,
                 data_dir=data_dir,
                 out=out or Path("runs") / "{run}",
                 jobs=jobs,
                 threads=threads,
-                device=found_device,
+                device=trial_device,
                 devices=devices,
                 cluster=cluster,
                 checkpoint_every=checkpoint_every,
                 final=final,
                 progress=None if is_watched() else fold_lines(),
-                **{name: value for name, value in chosen.items() if value is not None},
-                **_named_settings(other_settings or []),
+                **settings | _named_settings(other_settings or [], known),
             )
     except Interrupted as stopped:
         stop(f"{stopped}; the same command goes on from there", INTERRUPTED)
@@ -214,25 +174,23 @@ def train(
     if as_json:
         print(json.dumps(values | {"paper": None if paper is None else paper._asdict()}))
         return
-    print_summary(result, result.changed, None if paper is None else str(paper), str(result.folder))
-    if final:
-        words = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
-        typer.echo(words.format_map(values["final"]))
+    print_summary(result, paper, values.get("final"))
 
 
-def _named_settings(words: list[str]) -> dict[str, Any]:
+def _named_settings(words: list[str], others: set[str]) -> dict[str, Any]:
     """["dropout=0.5", "readout=mean"] → values as JSON reads them, else as text."""
     values: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
+        name = name.strip().replace("-", "_")
         if not name or not equals:
             raise SettingError(f"--set takes NAME=VALUE, not {word!r}")
-        if name in ("model", "features", "protocol", "folds", "seed", "epochs"):
-            raise SettingError(f"--set {name}: that is an option of its own, --{name}")
+        if name in others:
+            raise SettingError(f"--set {name}: not a setting of the model or of training; see `tapnet train --help`")
         try:
-            values[name.strip().replace("-", "_")] = json.loads(text)
+            values[name] = json.loads(text)
         except (ValueError, RecursionError):
-            values[name.strip().replace("-", "_")] = text
+            values[name] = text
     return values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,3 +95,24 @@ class Statistics:
         means = (round(self.mean_nodes, 1), math.floor(self.mean_nodes * 10) / 10)
         ours = {"graphs": (self.graphs,), "nodes": means, "classes": (self.classes,)}
         return [f"{value} {what} in the paper" for what, value in paper.items() if value not in ours[what]]
+
+
+def describe(dataset: GraphDataset) -> dict[str, Any]:
+    """Where a data set was found, its size, what its labels mean, and where it differs from the paper's, as JSON."""
+    statistics, entry = Statistics.of(dataset), find_entry(dataset.name)
+    classes = list(map(str, dataset.classes))
+    return {
+        "name": dataset.name,
+        "found": dataset.source,
+        "place": dataset.place,
+        "graphs": statistics.graphs,
+        "mean_nodes": round(statistics.mean_nodes, 2),
+        "mean_edges": round(statistics.mean_edges, 2),
+        "classes": statistics.classes,
+        "features": dataset.features,
+        "num_features": dataset.num_features,
+        "class_values": dict(zip(classes, dataset.class_names or classes, strict=True)),
+        "category_values": dict(zip(map(str, dataset.categories or ()), dataset.category_names, strict=True)),
+        "differs_from_paper": None if entry is None else statistics.differences(entry),
+        "checksum": dataset.checksum,
+    }

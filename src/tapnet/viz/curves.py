@@ -3,17 +3,57 @@
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapnet.errors import DataError
 from tapnet.viz.style import COLOURS, INK, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from tapnet.experiments.cross_validate import CrossValidation
+
+
+def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = None) -> Figure:
+    """Draws the learning curves of a cross-validation, and its confusion matrix where models and data are here.
+
+    Args:
+        run: The result of :func:`tapnet.cross_validate`, or the folder of a run.
+        data_dir: The folder with data sets by name.
+
+    Returns:
+        The figure, with the accuracy and its protocol above it; :func:`~tapnet.viz.style.save` writes it.
+
+    Raises:
+        DataError: If the folder has no run, or the system is not trained in epochs.
+
+    Warns:
+        UserWarning: If there is no confusion matrix.
+
+    Example:
+        >>> import tapnet
+        >>> figure = plot_run(tapnet.cross_validate("MUTAG", epochs=2, folds=3, out="run"))  # doctest: +SKIP
+    """
+    from tapnet.experiments.load_run import confusion_matrix, load_run
+
+    result = load_run(run) if isinstance(run, str | Path) else run
+    if not result.has_epochs:
+        model = result.results[0].trial.model
+        raise DataError(f"{run}: {model} is not trained in epochs, so there are no curves to show")
+    counted = confusion_matrix(result, data_dir)
+    if counted is None:
+        warnings.warn(
+            "no confusion matrix: the run's models, or the data that it was trained on, are not here", stacklevel=2
+        )
+    confusion, classes = counted or (None, ())
+    return draw_run([r.curves for r in result.results], confusion, classes, repr(result))
 
 
 def draw_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tapnet.inference.explain import Explanation
+    from tapnet.inference.explain_graph import ExplainedGraph
+    from tapnet.inference.inputs import Graph
+    from tapnet.inference.model import SavedModel
 
 PANEL_POINTS = 145  # the side of the unit square in a panel
 LARGEST_NODE = 230.0
@@ -62,34 +65,56 @@ def draw_graph(
     ax.axis("off")
 
 
-def draw_explanation(
-    edges: NDArray[np.int64],
-    explanation: Explanation,
-    category: NDArray[np.int64],
-    names: Sequence[str],
-    title: str,
+def plot_graph(
+    model: SavedModel,
+    graph: int | str | Path | Graph,
+    *,
+    dataset: str | Path | None = None,
+    data_dir: str | Path | None = None,
 ) -> Figure:
-    """Draws a graph and what each pooling layer of a network keeps of it, every node at the same place.
+    """Draws a graph and what each pooling layer of a trained model keeps of it.
+
+    Args:
+        model: From :func:`tapnet.load_model`; a TAPNet whose pooling layers keep some of the nodes.
+        graph: A NetworkX graph or PyG ``Data``; a file with one graph; or a graph of the data set, by its number or by
+            the name of its file.
+        dataset: The data set that a number belongs to; None for the one that the model was trained on.
+        data_dir: The folder with data sets by name.
+
+    Returns:
+        The figure, with the predicted class above it; :func:`~tapnet.viz.style.save` writes it.
+
+    Raises:
+        TapnetError: If the graph is not found or does not fit the model, or if the model keeps no nodes.
+
+    Example:
+        >>> from tapnet import load_model
+        >>> figure = plot_graph(load_model("runs/MUTAG"), 0)  # doctest: +SKIP
+    """
+    from tapnet.inference.explain_graph import explain_graph
+
+    return draw_explanation(explain_graph(model, graph, dataset, data_dir))
+
+
+def draw_explanation(graph: ExplainedGraph) -> Figure:
+    """Draws an explained graph: the input, then what each pooling layer keeps, every node at the same place.
 
     A node's size is the score by which the layer chose, its colour and letters are its category; dropped nodes are
     grey.
 
     Args:
-        edges: Both ends of each edge, once, ``[2, E]`` (``batch.edges_once``).
-        explanation: What the network does with the graph, from :func:`tapnet.inference.explain.explain`.
-        category: The category of each node, ``[N]``.
-        names: The name of each category.
-        title: Written above the picture.
+        graph: From :func:`tapnet.inference.explain_graph.explain_graph`.
 
     Returns:
         The figure; :func:`~tapnet.viz.style.save` writes it.
     """
+    edges, category, names = graph.edges, graph.category, graph.category_names
     at = graph_layout(edges, len(category))
     shown = [int(c) for c in np.unique(category)]
     colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
     marks = _marks([names[c] for c in shown])
     mark = dict(zip(shown, marks, strict=True))
-    layers = explanation.layers
+    layers = graph.explanation.layers
     figure, axes = new_figure(0.4 + 3.1 * (len(layers) + 1), 4.0, 1, len(layers) + 1)
     usual = _node_size(at)
     lettered = usual >= LEAST_LETTERED_NODE
@@ -115,7 +140,7 @@ def draw_explanation(
         nodes, count = int(kept.sum()), inside.shape[1]
         name = "input" if i == 0 else f"after pooling {i}"
         ax.set_title(f"{name}\n{nodes} nodes, {count} edges", fontsize=9)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(f"{graph.name}: {graph.answer}", fontsize=10)
     if len(shown) <= 12:
         words = {c: names[c] if names[c] == mark[c] or not lettered else f"{mark[c]}: {names[c]}" for c in shown}
         handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=words[c]) for c in shown]

@@ -50,7 +50,7 @@ class PyGPooling(Pooling):
         """Calls the layer.
 
         Raises:
-            ValueError: if what the layer returns cannot be read, or a graph has no nodes left.
+            SettingError: if what the layer returns cannot be read, or a graph has no nodes left.
         """
         name = type(self.layer).__name__
         if not isinstance(batch, GraphBatch):
@@ -60,7 +60,7 @@ class PyGPooling(Pooling):
             self.layer(x, edge_index=batch.edge_index, batch=batch.graph, **self._without), batch
         )
         if (bad := (torch.bincount(graph, minlength=batch.num_graphs) == 0) & (batch.nodes_per_graph > 0)).any():
-            raise ValueError(
+            raise SettingError(
                 f"{name} left no node of {int(bad.sum())} of {batch.num_graphs} graphs, and a graph without nodes "
                 "cannot be classified: it has to keep at least one node of each"
             )
@@ -71,7 +71,7 @@ class PyGPooling(Pooling):
         if perm is not None:
             perm = perm.index_select(0, order)
             if not torch.equal(graph, batch.graph.index_select(0, perm)):
-                raise ValueError(f"{name} returned a batch vector that is not that of the nodes in perm")
+                raise SettingError(f"{name} returned a batch vector that is not that of the nodes in perm")
             if score is not None:
                 scores = score.new_full((batch.num_nodes,), torch.nan)
                 scores[perm] = score.index_select(0, order)
@@ -89,20 +89,20 @@ class PyGPooling(Pooling):
         rows, edge_index = (*values, None, None)[:2]
         if not isinstance(rows, Tensor) or rows.dim() != 2:
             shape = list(rows.shape) if isinstance(rows, Tensor) else type(rows).__name__
-            raise ValueError(f"{name} returned dense or padded features ({shape}), where [K, d] was expected")
+            raise SettingError(f"{name} returned dense or padded features ({shape}), where [K, d] was expected")
         if rows.size(1) != self.out_channels:
-            raise ValueError(
+            raise SettingError(
                 f"{name} returned {rows.size(1)} features of a node, where {self.out_channels} were expected: "
                 "set its attribute out_channels"
             )
         if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.size(0) != 2:
-            raise ValueError(f"{name} returned no edge_index [2, E] as its second value")
+            raise SettingError(f"{name} returned no edge_index [2, E] as its second value")
         at = next((i for i in (3, 2) if i < len(values) and _is_index(values[i], len(rows))), None)
         if at is None:
-            raise ValueError(f"{name} returned no batch vector [{len(rows)}] as its fourth value, nor as its third")
+            raise SettingError(f"{name} returned no batch vector [{len(rows)}] as its fourth value, nor as its third")
         perm, score = (*values[4:6], None, None)[:2] if at == 3 else (None, None)
         if perm is not None and not _is_index(perm, len(rows)):
-            raise ValueError(f"{name} returned a perm that is not the numbers of the {len(rows)} kept nodes")
+            raise SettingError(f"{name} returned a perm that is not the numbers of the {len(rows)} kept nodes")
         known = isinstance(score, Tensor) and score.numel() == len(rows)
         clusters = getattr(values[3], "cluster", None) if at == 2 and len(values) > 3 else None
         assignment = clusters if _is_index(clusters, batch.num_nodes) else None

@@ -1,0 +1,180 @@
+"""One graph explained by a stored model: found by number, by file or as an object, with what is known of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.errors import DataError, DatasetNotFoundError, SettingError
+from tapnet.files import check_name, path_exists, printable
+from tapnet.inference.explain import Explanation, explain
+from tapnet.inference.inputs import check_graphs
+from tapnet.inference.model import SavedModel
+from tapnet.io.graph_folder import FileGraph, class_of, graph_names
+from tapnet.io.load import load_dataset
+from tapnet.io.locate import find
+from tapnet.models.tapnet import TAPNet
+
+if TYPE_CHECKING:
+    from tapnet.inference.inputs import Graph
+
+
+@dataclass(frozen=True)
+class ExplainedGraph:
+    """A graph, what a network's pooling layers kept of it, and the predicted class.
+
+    Attributes:
+        name: What the graph is called, such as ``"MUTAG, graph 0"``.
+        stem: The same as part of a file's name, such as ``"MUTAG-0"``.
+        file: The name of its file in a folder of graphs.
+        true_class: The name of its class, where that is known.
+        predicted: The name of the class that the model predicts.
+        explanation: The layers, and the probabilities of all classes.
+        edges: Both ends of each edge, once, ``[2, E]``.
+        category: The category of each node, ``[N]``.
+        category_names: What the categories mean.
+    """
+
+    name: str
+    stem: str
+    file: str | None
+    true_class: str | None
+    predicted: str
+    explanation: Explanation
+    edges: NDArray[np.int64]
+    category: NDArray[np.int64]
+    category_names: tuple[str, ...]
+
+    @property
+    def answer(self) -> str:
+        """The predicted class with its probability."""
+        return f"{self.predicted} ({100 * self.explanation.probabilities.max():.0f} %)"
+
+    def __str__(self) -> str:
+        file = f", {self.file}" if self.file else ""
+        truth = "" if self.true_class is None else f"; true class: {printable(self.true_class)}"
+        return f"{self.name}{file}: {self.answer}{truth}"
+
+
+def explain_graph(
+    model: SavedModel,
+    graph: int | str | Path | Graph,
+    dataset: str | Path | None = None,
+    data_dir: str | Path | None = None,
+) -> ExplainedGraph:
+    """Finds a graph and explains what a model does with it.
+
+    Args:
+        model: A TAPNet whose pooling layers keep some of the nodes.
+        graph: A NetworkX graph or PyG ``Data``; a file with one graph; or a graph of the data set, by its number or by
+            the name of its file.
+        dataset: The data set that a number belongs to; None for the one that the model was trained on.
+        data_dir: The folder with data sets by name.
+
+    Raises:
+        SettingError: If the network keeps no nodes, or a file has several graphs.
+        DataError: If there is no such graph, or it does not fit the model.
+        DatasetNotFoundError: If the data set is not here.
+
+    Warns:
+        UserWarning: For node categories that no training graph had, and for a data set that has changed.
+
+    Example:
+        >>> from tapnet import load_model
+        >>> print(explain_graph(load_model("runs/MUTAG"), 0))  # doctest: +SKIP
+        MUTAG, graph 0: mutagenic (92 %); true class: mutagenic
+    """
+    if not isinstance(model.network, TAPNet):
+        raise SettingError(f"the model is {model.card.trial.model}, which keeps no nodes to show")
+    found = _find(model, graph, dataset, data_dir)
+    read = model.encode(found.data.subset([found.number]), [found.name])
+    batch = read.batch([0])
+    explanation = explain(model.network, batch)
+    if not np.isfinite(explanation.probabilities).all():
+        raise DataError(f"{found.name}: the model's answer is not a number")
+    category, names = read.x, (*model.category_names, "unknown")
+    if read.categories is None:
+        category, names = torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
+    elif read.x.dim() > 1:  # a row of zeros is of no category that the model knows
+        category = torch.where(read.x.any(dim=1), read.x.argmax(dim=1), len(read.categories))
+    return ExplainedGraph(
+        found.name,
+        f"{found.data.name}-{found.number}",
+        found.file,
+        found.true_class,
+        model.class_names[int(explanation.probabilities.argmax())],
+        explanation,
+        batch.edges_once.numpy(),
+        category.numpy(),
+        names,
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    data: GraphDataset
+    number: int
+    name: str
+    file: str | None = None
+    true_class: str | None = None
+
+
+def _find(
+    model: SavedModel, graph: int | str | Path | Graph, dataset: str | Path | None, data_dir: str | Path | None
+) -> _Found:
+    if not isinstance(graph, int | str | os.PathLike):
+        return _Found(model.to_dataset(check_graphs([graph])), 0, "the graph")
+    text = str(graph)
+    check_name(text)
+    is_number = re.fullmatch("-?[0-9]{1,18}", text) is not None
+    if not is_number and path_exists(Path(text)):
+        return _read_file(model, Path(text), data_dir)
+    try:
+        data = load_dataset(dataset or model.name, data_dir, features=model.features, download=False)
+    except DatasetNotFoundError as error:
+        if dataset is not None:
+            raise
+        if not is_number:
+            raise DataError(f"{text}: no such file") from None
+        raise DatasetNotFoundError(f"graph {text} of which data set? Give dataset=NAME ({error})") from None
+    if dataset is None:
+        model.warn_if_other_data(data)
+    if is_number and not 0 <= int(text) < len(data):
+        raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {text}")
+    try:
+        files = graph_names(data.source)
+    except DataError:  # no folder of graphs
+        files = []
+    numbers = [int(text)] if is_number else [i for i, file in enumerate(files) if text in (file, Path(file).stem)]
+    if len(numbers) != 1:
+        raise DataError(f"{text}: no such file, and {data.name} has no graph of that name")
+    (number,) = numbers
+    code = int(data.y[number])
+    true_class = _class_name(model, data.classes[code], data.class_names[code] if data.class_names else None)
+    return _Found(data, number, f"{data.name}, graph {number}", files[number] if files else None, true_class)
+
+
+def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> _Found:
+    layout = find(file, data_dir, download=False).layout
+    if layout.kind == "graphs" and layout.place.is_file():
+        data = model.join_files([FileGraph.read(layout.place)], layout.prefix)
+    else:
+        data = load_dataset(file, data_dir, features=model.features, download=False)
+    if len(data) > 1:
+        raise SettingError(f"{file} has {len(data)} graphs; which one? Give its number with dataset={file}")
+    return _Found(data, 0, data.name, true_class=_class_name(model, class_of(file)))
+
+
+def _class_name(model: SavedModel, value: Hashable | None, own: str | None = None) -> str | None:
+    """What the model calls a class, or else the data set; None for one that is not known."""
+    known = dict(zip(map(str, model.classes), model.class_names, strict=True))
+    return None if value is None else known.get(str(value), own or str(value))

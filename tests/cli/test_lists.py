@@ -1,0 +1,48 @@
+"""`tapnet datasets` and `tapnet models`."""
+
+import json
+
+from commands import tapnet
+
+
+def test_datasets_lists_the_papers_ten():
+    result = tapnet("datasets", "--json")
+    assert result.returncode == 0, result.stderr
+    rows = {row["name"]: row for row in json.loads(result.stdout)["datasets"]}
+    assert len(rows) == 10
+    assert rows["MUTAG"]["place"] == "GraKeL"
+    assert rows["MUTAG"]["differs_from_paper"] == []
+    assert rows["MUTAG"]["category_values"]["5"] == "Cl"
+    table = tapnet("datasets")
+    assert "MUTAG" in table.stdout
+    assert "not here" in table.stdout
+
+
+def test_models_lists_every_system_and_tells_all_about_one():
+    rows = json.loads(tapnet("models", "--json").stdout)["models"]
+    names = {row["name"] for row in rows}
+    assert names == {"wl", "pscn", "dgcnn", "diffpool", "gunet", "sagpool", "gin", "eigenpool", "haarpool", "tapnet"}
+    table = tapnet("models").stdout
+    assert all(name in table for name in names)
+    one = tapnet("models", "gin").stdout
+    assert "How Powerful are Graph Neural Networks?" in one
+    assert "hidden_channels = 64" in one
+    wrong = tapnet("models", "resnet")
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+
+
+def test_a_listing_with_a_broken_set_shows_the_others_and_ends_with_one(tmp_path):
+    (tmp_path / "DD.zip").write_bytes(b"PK")
+    result = tapnet("datasets", "--data-dir", tmp_path)
+    assert result.returncode == 1
+    assert "MUTAG" in result.stdout
+    assert "DD.zip" in result.stdout.replace("\n", "").replace(" ", "")
+
+
+def test_a_broken_data_set_is_one_line(tmp_path):
+    (tmp_path / "X_A.txt").write_text("1, 2\n2, x\n")
+    (tmp_path / "X_graph_indicator.txt").write_text("1\n1\n")
+    (tmp_path / "X_graph_labels.txt").write_text("1\n")
+    result = tapnet("datasets", tmp_path)
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [f"tapnet: {tmp_path / 'X_A.txt'}:2: 'x' where a whole number belongs"]

@@ -1,0 +1,112 @@
+"""`tapnet show`: graphs and runs drawn from stored models."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import networkx as nx
+import pytest
+
+from commands import tapnet_ends as tapnet
+from graphs import write_graph
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("show")
+    tapnet("train", "MUTAG", "--epochs", 2, "--folds", 3, "--jobs", 1, "--out", "run", folder=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(run):
+    return sorted((run / "run/models").iterdir())[0]
+
+
+def test_a_molecule_is_drawn_with_its_elements(model, tmp_path):
+    done = tapnet("show", model, 0, "--out", "molecule.svg", folder=tmp_path)
+    assert re.fullmatch(
+        r"MUTAG, graph 0: .*mutagenic \(\d+ %\); true class: mutagenic\nWritten: molecule.svg\n", done.stdout
+    )
+    drawn = ET.parse(tmp_path / "molecule.svg").iter("{http://www.w3.org/2000/svg}text")
+    words = {"".join(e.itertext()) for e in drawn}
+    assert {"C", "N", "O", "dropped", "17 nodes, 19 edges"} <= words
+    assert any(word.startswith("14 nodes, ") for word in words)
+    for ending in ("png", "pdf"):
+        tapnet("show", model, 0, "--out", f"molecule.{ending}", folder=tmp_path)
+        assert (tmp_path / f"molecule.{ending}").stat().st_size > 5000
+
+
+def test_a_run_is_drawn_as_curves_and_confusion(run):
+    done = tapnet("show", "run", folder=run)
+    assert "protocol fair" in done.stdout
+    assert "3 folds × 2 epochs" in done.stdout
+    assert (run / "run/curves.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "code"),
+    [
+        (["MODEL"], "which graph?", 2),
+        (["MODEL", "188"], "has graphs 0 to 187", 1),
+        (["MODEL", "0", "--out", "x.gif"], "--out is a .png, .svg, .pdf file", 2),
+        (["nothing", "0"], "no such file", 1),
+        ([".", "0"], ".: this folder has no final model; train with --final", 1),
+        (["FOLDER", "0"], "this folder has no final model; give one of those in ", 1),
+        (["MODEL", "nowhere.json"], "nowhere.json: no such file, and MUTAG has no graph of that name", 1),
+        (["."], "no run of `tapnet train`", 1),
+    ],
+)
+def test_mistakes_are_one_line(model, tmp_path, words, message, code):
+    done = tapnet(
+        "show", *({"MODEL": model, "FOLDER": model.parent}.get(w, w) for w in words), folder=tmp_path, code=code
+    )
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A run with a final model on a folder of rings and stars, of which labels.csv leaves one out."""
+    folder = tmp_path_factory.mktemp("own")
+    rows = ["graph,class"]
+    for i in range(12):
+        graph = nx.cycle_graph(5 + i) if i % 2 else nx.star_graph(5 + i)
+        nx.set_node_attributes(graph, {node: "ab"[node % 2] for node in graph}, "label")
+        write_graph(graph, folder / "shapes" / f"shape{i}.json", edges="edges")
+        rows.append(f"shape{i},{'ring' if i % 2 else 'star'}")
+    (folder / "shapes/labels.csv").write_text("\n".join(rows[:-1]))
+    words = ("--epochs", 1, "--folds", 3, "--jobs", 1, "--out", "run", "--final")
+    tapnet("train", "shapes", *words, "--set", "hidden_channels=8", folder=folder)
+    return folder
+
+
+def test_a_graph_of_one_s_own_is_shown_with_its_file_and_its_class(own):
+    by_number, by_name, by_ending = (
+        tapnet("show", "run", g, folder=own).stdout for g in (10, "shape10", "shape10.json")
+    )
+    assert by_number == by_name == by_ending
+    assert re.fullmatch(
+        r"shapes, graph 10, shape10.json: (ring|star) \(\d+ %\); true class: star\nWritten: shapes-10.png\n", by_number
+    )
+    assert (own / "shapes-10.png").stat().st_size > 5000
+    by_file = tapnet("show", "run", "shapes/shape1.json", folder=own).stdout
+    assert re.match(r"shape1: (ring|star) \(\d+ %\); true class: ring\n", by_file)
+    not_listed = tapnet("show", "run", "shapes/shape11.json", folder=own).stdout
+    assert re.match(r"shape11: (ring|star) \(\d+ %\)\n", not_listed)
+
+
+def test_a_folder_of_graphs_is_not_one_graph(own):
+    done = tapnet("show", "run", "shapes", folder=own, code=2)
+    assert "shapes has 11 graphs; which one? Its number goes with --dataset shapes" in done.stderr
+
+
+def test_nodes_of_an_unknown_category_are_drawn_beside_the_others(own):
+    graph = nx.path_graph(6)
+    nx.set_node_attributes(graph, {node: "abc"[node % 3] for node in graph}, "label")
+    write_graph(graph, own / "strange.json", edges="edges")
+    done = tapnet("show", "run", "strange.json", "--out", "strange.svg", folder=own)
+    assert done.stderr == (
+        "tapnet: 1 graph has node categories that the model was not trained on (strange: 'c'): they count as none\n"
+    )
+    drawn = ET.parse(own / "strange.svg").iter("{http://www.w3.org/2000/svg}text")
+    assert {"a", "b", "unknown"} <= {word for e in drawn for word in "".join(e.itertext()).split(": ")}
