@@ -19,9 +19,9 @@ from tapnet.errors import DataError, SettingError
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.inference.explain import explain
 from tapnet.inference.model import SavedModel
-from tapnet.io.tu import write_tu
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.viz.graph_layout import graph_layout
+from writers import write_tu
 
 
 @pytest.fixture(scope="module")
