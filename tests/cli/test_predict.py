@@ -27,11 +27,10 @@ from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.inference import predict
 from tapnet.inference.model import SavedModel, UnseenCategories
 from tapnet.inference.model_file import FINAL_MODEL as FILE
-from tapnet.io.text import write_text
-from tapnet.io.tu import write_tu
 from tapnet.models.base import DataShape
 from tapnet.models.registry import MODELS
 from tapnet.training.settings import TrainingSettings
+from writers import write_text, write_tu
 
 FAMILIES = {"a ring": nx.cycle_graph, "a star": nx.star_graph, "all, joined": nx.complete_graph}
 

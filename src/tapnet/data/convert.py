@@ -121,20 +121,16 @@ def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArr
     row, col, edge = _sorted_unique(row, col, edge, num_nodes)
     rowptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
     if not is_symmetric(rowptr, np.ascontiguousarray(col)):
-        row, col, edge = _sorted_unique(
-            np.concatenate([row, col]), np.concatenate([col, row]), np.concatenate([edge, edge]), num_nodes
-        )
+        row, col, edge = _sorted_unique(np.r_[row, col], np.r_[col, row], np.r_[edge, edge], num_nodes)
     return row, col, edge
 
 
 def _sorted_unique(row: IntArray, col: IntArray, edge: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
     key = row * num_nodes + col
-    step = np.diff(key)
-    if (step > 0).all():  # files are mostly written in this order, and sorting 25 million edges takes seconds
+    if (np.diff(key) > 0).all():  # files are mostly written in this order, and sorting 25 million edges takes seconds
         return row, col, edge
     order = np.argsort(key, kind="stable")
-    first = np.concatenate([[True], np.diff(key[order]) > 0])
-    kept = order[first]
+    kept = order[np.concatenate([[True], np.diff(key[order]) > 0])]
     return row[kept], col[kept], edge[kept]
 
 
@@ -168,7 +164,8 @@ def _float_rows(matrix: NDArray[np.float32] | None, rows: IntArray | None) -> Te
     if matrix is None:
         return None
     chosen = matrix if rows is None else matrix[rows]
-    return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32).reshape(len(chosen), -1))
+    chosen = chosen[:, None] if chosen.ndim == 1 else chosen
+    return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32))
 
 
 def joined_edges(edges: Sequence[IntArray], sizes: IntArray) -> IntArray:

@@ -51,9 +51,8 @@ def download(entry: CatalogEntry | None, name: str, url: str) -> Path:
     suffix = ".txt" if entry is not None and entry.tu_name is None else ".zip"
     target = downloads() / f"{entry.name if entry else name}{suffix}"
     with download_bar(f"downloading {target.name}") as bar, replacing(target) as out:
-        agent = {"User-Agent": f"tapnet/{__version__}"}
-        get = pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES, timeout=TIMEOUT_SECONDS, headers=agent)
-        get(url, out, None)
+        options = {"timeout": TIMEOUT_SECONDS, "headers": {"User-Agent": f"tapnet/{__version__}"}}
+        pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES, **options)(url, out, None)
         out.flush()
         try:
             _check_arrived(Path(out.name), entry, name)

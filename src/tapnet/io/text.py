@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from tapnet.data.convert import IntArray, assemble
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.io._plain_text import NUMBER, not_plain_text, original_labels
+from tapnet.io._plain_text import NUMBER, not_plain_text
 from tapnet.io.archive import Place, read_content
 
 
@@ -120,32 +119,6 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
         features=features,
         source=str(file),
     )
-
-
-def write_text(dataset: GraphDataset, file: Path) -> None:
-    """Writes a data set as one text file; without node labels every tag is 0. Edge data are left out.
-
-    Args:
-        dataset: The data set.
-        file: The file.
-
-    Raises:
-        DataError: A label is not a whole number, or a node has several.
-    """
-    labels = original_labels(dataset.node_labels, dataset.node_label_values)
-    classes = original_labels(dataset.y, dataset.classes)
-    if labels is not None and labels.ndim > 1:
-        raise DataError("the one-file format holds one label per node, and this data set has several")
-    node_ptr, rowptr = dataset.node_ptr.tolist(), dataset.rowptr.tolist()
-    with file.open("w", encoding="ascii") as out:
-        out.write(f"{len(dataset)}\n")
-        for g in range(len(dataset)):
-            out.write(f"{node_ptr[g + 1] - node_ptr[g]} {int(classes[g])}\n")  # type: ignore[index]
-            for i in range(node_ptr[g], node_ptr[g + 1]):
-                neighbors = dataset.col[rowptr[i] : rowptr[i + 1]].tolist()
-                words = [0 if labels is None else int(labels[i]), len(neighbors), *neighbors]
-                attributes = [] if dataset.node_attributes is None else dataset.node_attributes[i].tolist()
-                out.write(" ".join([*map(str, words), *(f"{a:.9g}" for a in attributes)]) + "\n")
 
 
 def _tokens(text: bytes, file: Place) -> tuple[NDArray[np.float64], IntArray, IntArray]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tapnet.data.convert import assemble
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text, original_labels
+from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text
 from tapnet.io.archive import UNREADABLE, Place
 from tapnet.progress import track_reading
 
@@ -90,38 +90,6 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     return assemble(
         name=name, nodes_per_graph=sizes, edge_index=edges, y=y, features=features, source=str(folder), **data
     )
-
-
-def write_tu(dataset: GraphDataset, folder: Path) -> None:
-    """Writes a data set as ``folder/NAME_A.txt`` … with its original labels.
-
-    Args:
-        dataset: The data set.
-        folder: The folder, which is made if it is not there.
-
-    Raises:
-        DataError: A label is not a whole number.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    whole = dataset.batch(range(len(dataset)))
-    loops = np.zeros((0, 2)) if dataset.self_loop is None else dataset.self_loop.nonzero().expand(-1, 2).numpy()
-
-    def with_loops(table: Any) -> Any:  # listed last; the data of a self-loop are not kept, so any will do
-        return table if table is None or not len(loops) else np.concatenate([table, table[[0] * len(loops)]])
-
-    tables: dict[str, Any] = {
-        "A": np.concatenate([whole.edge_index.T.numpy(), loops]) + 1,
-        "graph_indicator": whole.graph.numpy() + 1,
-        "graph_labels": original_labels(dataset.y, dataset.classes),
-        "node_labels": original_labels(dataset.node_labels, dataset.node_label_values),
-        "node_attributes": dataset.node_attributes,
-        "edge_labels": with_loops(original_labels(dataset.edge_labels, dataset.edge_label_values)),
-        "edge_attributes": with_loops(dataset.edge_attributes),
-    }
-    for part, table in tables.items():
-        if table is not None:
-            fmt = "%d" if TU_PARTS[part][0] is np.int64 else "%.9g"
-            np.savetxt(folder / f"{dataset.name}_{part}.txt", np.asarray(table), fmt=fmt, delimiter=", ")
 
 
 def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:

@@ -29,8 +29,7 @@ def linear_votes(
     batch: GraphBatch,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Local and global votes, connectivity and score, [N] each, for a similarity that is linear in hⱼ."""
-    settings = (local_voting, connectivity, mask, batch)
-    votes: Any = apply_function(_LinearVotes, h, weight, projection, *settings)  # four tensors
+    votes: Any = apply_function(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch)
     return tuple(votes)
 
 
