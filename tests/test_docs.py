@@ -110,6 +110,7 @@ def test_every_command_argument_and_option_is_in_the_reference():
     commands = typer.main.get_command(app).commands
     assert list(sections) == list(commands)
     for name, command in commands.items():
+        command.name_pools()
         assert command.help in sections[name]
         shown = {word for cell in re.findall(r"^\| `([^`]+)` ", sections[name], re.MULTILINE) for word in cell.split()}
         options = {word for words in shown for word in words.split("/") if word.startswith("--")}
