@@ -191,10 +191,10 @@ def unpack_curve(curve: str | Sequence[float | None]) -> list[float]:
     """A curve that was packed; earlier versions stored the list itself."""
     if isinstance(curve, str):
         unzip = zlib.decompressobj()
-        values: Any = json.loads(unzip.decompress(base64.b64decode(curve, validate=True), LONGEST_CURVE))
+        text = unzip.decompress(base64.b64decode(curve, validate=True), LONGEST_CURVE)
         if unzip.unconsumed_tail:
             raise ValueError("a curve longer than any")
-        return unpack_curve(values)
+        return unpack_curve(json.loads(text))
     return [math.nan if v is None else rounded(v) for v in curve]
 
 
