@@ -50,7 +50,7 @@ def test_a_run_is_drawn_as_curves_and_confusion(run):
         (["MODEL", "188"], "has graphs 0 to 187", 1),
         (["MODEL", "0", "--out", "x.gif"], "--out is a .png, .svg, .pdf file", 2),
         (["nothing", "0"], "no such file", 1),
-        ([".", "0"], ".: this folder has no final model; train with --final", 1),
+        ([".", "0"], ".: this folder has no final model", 1),
         (["FOLDER", "0"], "this folder has no final model; give one of those in ", 1),
         (["MODEL", "nowhere.json"], "nowhere.json: no such file, and MUTAG has no graph of that name", 1),
         (["."], "no run of `tapnet train`", 1),
