@@ -1,13 +1,12 @@
-"""From molecules to an explanation: which atoms of a molecule TAPNet kept, and why, as text and as a picture."""
+"""From molecules to a model: which atoms of a molecule its pooling layers kept, as text and as a picture."""
 
 from pathlib import Path
 
 import networkx as nx
 from sklearn.model_selection import train_test_split
 
-from tapnet import GraphDataset, TAPClassifier, load_dataset
-from tapnet.inference.explain import explain
-from tapnet.viz import draw_explanation, save
+from tapnet import TAPClassifier, load_dataset
+from tapnet.viz import plot_graph, save
 
 
 def molecules() -> tuple[list[nx.Graph], list[str]]:
@@ -22,15 +21,6 @@ def molecules() -> tuple[list[nx.Graph], list[str]]:
     return graphs, [dataset.class_names[c] for c in dataset.y]
 
 
-def draw(model: TAPClassifier, molecule: nx.Graph, title: str, stem: Path) -> None:
-    """The molecule and what each pooling layer keeps of it, side by side: the picture of `tapnet show`."""
-    data = model.model_.reading(GraphDataset.from_networkx([molecule], [0], node_label="element"))
-    batch = data.batch([0])
-    bonds = batch.edge_index[:, batch.edge_index[0] < batch.edge_index[1]].numpy()
-    found = explain(model.model_.network, batch)
-    save(draw_explanation(bonds, found, data.x.numpy(), data.category_names, title), stem, ("png",))
-
-
 def main() -> None:
     graphs, y = molecules()
     train, test, y_train, y_test = train_test_split(graphs, y, test_size=0.2, stratify=y, random_state=0)
@@ -39,7 +29,7 @@ def main() -> None:
     print(f"accuracy after the last of {model.epochs} epochs: {100 * model.score(test, y_test):.1f} % on {held_out}\n")
     print(f"A molecule of those that were held out, {y_test[0]}:")
     print(model.explain(test[0]))
-    draw(model, test[0], f"predicted: {model.predict(test[:1])[0]}", Path("molecule"))
+    save(plot_graph(model.model_, test[0]), Path("molecule"), ("png",))
     print("\nWritten: molecule.png")
 
 

@@ -1,6 +1,7 @@
 """Rooms import only from rooms to their left; the README's map names the rooms that are there."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,10 @@ def test_the_map_of_the_readme_names_every_room():
     named = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `src/tapnet/")}
     there = {f"src/tapnet/{p.name}" for p in SOURCE.iterdir() if room_of(f"tapnet.{p.stem}") in ROOMS}
     assert {name.removesuffix("/") for name in named} == there
+
+
+def test_every_file_that_the_architecture_page_names_is_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+/[\w/]+\.py)", text))
+    assert len(named) > 20
+    assert [name for name in named if not (SOURCE / name).is_file() and not (ROOT / name).is_file()] == []

@@ -125,7 +125,7 @@ def test_every_public_name_is_in_the_reference():
     for name in tapnet.__all__:
         assert f"tapnet.{name}" in named or name == "__version__"
     assert "tapnet.models.tapnet.TAPNetSettings" in named
-    assert "tapnet.experiments.trial.TrainingSettings" in named
+    assert "tapnet.training.settings.TrainingSettings" in named
 
 
 # ---- the site ----

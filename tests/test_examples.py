@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 SAYS = {
-    "custom_pooling": "3 stratified folds × 25 epochs",
+    "custom_pooling": "3 folds × 25 epochs",
     "molecules_to_explanation": "Written: molecule.png",
     "pyg_model": "held out once",
     "sklearn_grid_search": "that the search never saw",

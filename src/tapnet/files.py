@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -74,11 +73,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def printable(text: object) -> str:
-    """The text in one line, with control characters and the like as escapes such as \\x1b."""
-    words = str(text)
-    if words.isprintable():
-        return words
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+    r"""The text in one line, with control characters and the like as escapes such as \x1b."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 def check_name(name: object) -> None:
@@ -89,19 +85,14 @@ def check_name(name: object) -> None:
 
 def path_exists(path: Path) -> bool:
     """``path.exists()``, and False where the name cannot be one of a file."""
-    try:
+    with suppress(OSError):  # for a name too long for a file, for one
         return path.exists()
-    except OSError:  # a name too long for a file, for one
-        return False
+    return False
 
 
 def is_special_file(path: Path) -> bool:
     """Whether it is a pipe, a device or a socket, which may block whoever opens it."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False  # not there
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return path_exists(path) and not (path.is_file() or path.is_dir())
 
 
 # ---- the cache ----
@@ -109,8 +100,7 @@ def is_special_file(path: Path) -> bool:
 
 def cache_dir() -> Path:
     """The folder of downloads, parsed copies and what was computed once: TAPNET_CACHE, or the user's cache folder."""
-    chosen = os.environ.get("TAPNET_CACHE")
-    if chosen:
+    if chosen := os.environ.get("TAPNET_CACHE"):
         return Path(chosen).expanduser()
     from platformdirs import user_cache_path
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any, BinaryIO, Literal, cast
 
 CHUNK_BYTES = 1 << 18
@@ -12,6 +12,7 @@ LONG_BYTES = 1 << 25  # reading this much takes about a second
 
 
 def on_terminal() -> bool:
+    """Whether somebody watches."""
     return sys.stderr.isatty()
 
 
@@ -34,56 +35,51 @@ class DownloadBar:
 
 
 @contextmanager
+def _bar(*columns: str) -> Iterator[Any]:
+    """A bar with these columns of rich after its title, which disappears at the end."""
+    from rich import console, progress
+
+    shown = [progress.TextColumn("{task.description}"), *(getattr(progress, name)() for name in columns)]
+    with progress.Progress(*shown, console=console.Console(stderr=True), transient=True) as bar:
+        yield bar
+
+
+@contextmanager
 def download_bar(title: str) -> Iterator[DownloadBar | Literal[False]]:
     """A bar for a download; False, which is pooch's word for none, where nobody watches."""
     if not on_terminal():
         yield False
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with _bar("BarColumn", "DownloadColumn", "TransferSpeedColumn") as progress:
         yield DownloadBar(progress, title)
 
 
-@contextmanager
-def track_reading(source: IO[bytes], total: int, title: str) -> Iterator[IO[bytes]]:
+def track_reading(source: IO[bytes], total: int, title: str) -> AbstractContextManager[IO[bytes]]:
     """The same stream, with a bar that follows what is read of it, where it is long enough to wait for."""
     if total < LONG_BYTES or not on_terminal():
-        with source:
-            yield source
-        return
+        return source
     from rich.console import Console
     from rich.progress import wrap_file
 
-    console = Console(stderr=True)
-    with wrap_file(cast(BinaryIO, source), total, description=title, console=console, transient=True) as wrapped:
-        yield wrapped
+    stream = cast(BinaryIO, source)
+    return wrap_file(stream, total, description=title, console=Console(stderr=True), transient=True)
 
 
-@contextmanager
-def working(title: str) -> Iterator[None]:
+def working(title: str) -> AbstractContextManager[object]:
     """A spinner for work of unknown length."""
     if not on_terminal():
-        yield
-        return
+        return nullcontext()
     from rich.console import Console
 
-    with Console(stderr=True).status(title):
-        yield
+    return Console(stderr=True).status(title)
 
 
 @contextmanager
 def counting(total: int, title: str) -> Iterator[Callable[[int], None]]:
-    """A bar for work of ``total`` items, advanced by the function that is yielded; it disappears at the end."""
+    """A bar for work of ``total`` items, advanced by the function that is yielded."""
     if not on_terminal():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with _bar("BarColumn", "MofNCompleteColumn", "TimeRemainingColumn") as progress:
         task = progress.add_task(title, total=total)
         yield lambda n: progress.advance(task, n)

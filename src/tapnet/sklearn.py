@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, column_or_1d
@@ -27,10 +28,11 @@ from tapnet.inference.explain import Layer
 from tapnet.inference.explain import explain as explain_network
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model import SavedModel, load_model
-from tapnet.inference.model_file import EstimatorRecord, ModelCard, TrainingRecord
+from tapnet.inference.model_file import EstimatorRecord, ModelCard
 from tapnet.io.graph_folder import require_classes
 from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs
+from tapnet.models.settings import Settings
 from tapnet.models.tapnet import SPEC, Activation, Pool, TAPNet, TAPNetSettings
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
@@ -66,6 +68,7 @@ class LayerExplanation:
 
     @property
     def kept(self) -> tuple[NodeVotes, ...]:
+        """The nodes that went on."""
         return tuple(n for n in self.nodes if n.kept)
 
 
@@ -88,6 +91,17 @@ class GraphExplanation:
         return "\n".join(lines)
 
 
+class _EstimatorSettings(Settings):
+    """Parameters of the estimator alone, to be checked like all settings."""
+
+    node_label: str
+    node_attributes: str
+    validation_fraction: Annotated[float, Field(gt=0, lt=1)]
+    n_iter_no_change: Annotated[int, Field(ge=1)]
+    threads: Annotated[int, Field(ge=1)]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)  # scikit-learn reads the parameters off the signature
 class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """TAPNet with scikit-learn's conventions: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
 
@@ -119,66 +133,34 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         model_: a ``SavedModel``; ``model_.network`` is the ``TAPNet``.
     """
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 100,
-        batch_size: int = 64,
-        lr: float = 0.001,
-        weight_decay: float = 0.0008,
-        hidden_channels: int = 48,
-        ratios: Sequence[float] = (0.8, 0.6, 0.4),
-        pool: Pool = "tap",
-        connectivity: float = 0.1,
-        similarity: Similarity = "bilinear",
-        local_voting: bool = True,
-        global_voting: bool = True,
-        gate: Gate = "straight-through",
-        norm: Norm = "neighbour",
-        activation: Activation = "relu",
-        dropout: float = 0.3,
-        classifier_channels: int = 512,
-        classifier_dropout: float = 0.2,
-        aux: float = 0.0,
-        link_reading: LinkReading = "sigmoid",
-        features: Features | None = None,
-        node_label: str = "label",
-        node_attributes: str = "attributes",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        random_state: int | np.random.RandomState | None = None,
-        threads: int = 1,
-        verbose: bool | int = False,
-    ) -> None:
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.hidden_channels = hidden_channels
-        self.ratios = ratios
-        self.pool = pool
-        self.connectivity = connectivity
-        self.similarity = similarity
-        self.local_voting = local_voting
-        self.global_voting = global_voting
-        self.gate = gate
-        self.norm = norm
-        self.activation = activation
-        self.dropout = dropout
-        self.classifier_channels = classifier_channels
-        self.classifier_dropout = classifier_dropout
-        self.aux = aux
-        self.link_reading = link_reading
-        self.features = features
-        self.node_label = node_label
-        self.node_attributes = node_attributes
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.random_state = random_state
-        self.threads = threads
-        self.verbose = verbose
+    epochs: int = 100
+    batch_size: int = 64
+    lr: float = 0.001
+    weight_decay: float = 0.0008
+    hidden_channels: int = 48
+    ratios: Sequence[float] = (0.8, 0.6, 0.4)
+    pool: Pool = "tap"
+    connectivity: float = 0.1
+    similarity: Similarity = "bilinear"
+    local_voting: bool = True
+    global_voting: bool = True
+    gate: Gate = "straight-through"
+    norm: Norm = "neighbour"
+    activation: Activation = "relu"
+    dropout: float = 0.3
+    classifier_channels: int = 512
+    classifier_dropout: float = 0.2
+    aux: float = 0.0
+    link_reading: LinkReading = "sigmoid"
+    features: Features | None = None
+    node_label: str = "label"
+    node_attributes: str = "attributes"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    random_state: int | np.random.RandomState | None = None
+    threads: int = 1
+    verbose: bool | int = False
 
     # ---- training ----
 
@@ -203,17 +185,15 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         with _alone(self.threads, seed):
             assert SPEC.build is not None
             model = SavedModel(SPEC.build(DataShape.of(dataset), settings), card)
-            self._train(model, dataset, training, train, held_out, seed)
+            trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed)
+            self._train(trainer, model, None if held_out is None else model.encode(dataset.subset(held_out)))
         self.model_, self.classes_, self.n_features_in_ = model, classes, dataset.num_features
         return self
 
     def _warn_of_unused_attributes(self, graphs: Any) -> None:
         """Warns of node attributes under another name than the one that is read."""
-        if kind_of(graphs) != "NetworkX":
-            return
-        names = [set(values) for g in graphs for _, values in g.nodes(data=True)]
-        everywhere: set[Any] = set.intersection(*names) if names else set()
-        if unused := sorted(everywhere - {"self_loop"}, key=str):
+        names = [set(v) for g in graphs for _, v in g.nodes(data=True)] if kind_of(graphs) == "NetworkX" else [set()]
+        if unused := sorted(set.intersection(*names) - {"self_loop"}, key=str):
             warnings.warn(
                 f"no node has the attribute {self.node_label!r}, so a node is its degree; nodes have "
                 f"{', '.join(map(repr, unused))}: node_label={unused[0]!r} makes it their category, "
@@ -221,29 +201,17 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
                 stacklevel=3,
             )
 
-    def _train(
-        self,
-        model: SavedModel,
-        dataset: GraphDataset,
-        training: TrainingSettings,
-        train: Tensor,
-        held_out: Tensor | None,
-        seed: int,
-    ) -> None:
-        trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed)
-        validation = None if held_out is None else model.encode(dataset.subset(held_out))
-        losses: list[float] = []
-        validation_losses: list[float] = []
+    def _train(self, trainer: Trainer, model: SavedModel, validation: GraphDataset | None) -> None:
+        epochs, lr = trainer.settings.epochs, trainer.settings.lr
+        losses, validation_losses = list[float](), list[float]()
         best, best_weights = 0, model.network.state_dict()
-        with counting(training.epochs, "TAPClassifier") if self.verbose else nullcontext(_nothing) as advance:
-            while trainer.epoch < training.epochs:
+        with counting(epochs, "TAPClassifier") if self.verbose else nullcontext(lambda _: None) as advance:
+            while trainer.epoch < epochs:
                 losses.append(trainer.train_epoch())
                 advance(1)
                 if not math.isfinite(losses[-1]):
-                    raise SettingError(
-                        f"training diverged in epoch {trainer.epoch}: the loss is {losses[-1]}; lr is {training.lr:g}, "
-                        "a smaller one may help"
-                    )
+                    reason = f"the loss is {losses[-1]}; lr is {lr:g}, a smaller one may help"
+                    raise SettingError(f"training diverged in epoch {trainer.epoch}: {reason}")
                 if validation is None:
                     continue
                 validation_losses.append(_validation_loss(model, validation))
@@ -259,29 +227,20 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
 
     def _settings(self) -> tuple[TAPNetSettings, TrainingSettings]:
         params = {name: _native(value) for name, value in self.get_params().items()}
-
-        def of(settings: type[Any]) -> dict[str, Any]:
-            return {name: params[name] for name in settings.names() if name in params}
-
-        for name in ("threads", "n_iter_no_change"):
-            if not (type(params[name]) is int and params[name] >= 1):
-                raise SettingError(f"{name} is a whole number of at least 1, not {params[name]!r}")
-        for name in ("node_label", "node_attributes"):
-            if not isinstance(params[name], str):
-                raise SettingError(f"{name} is the name of a node attribute, not {params[name]!r}")
-        made: TAPNetSettings = SPEC.make_settings("", of(TAPNetSettings))
-        return made, TrainingSettings(**of(TrainingSettings))
+        network, training, own = (
+            {name: params[name] for name in kind.names() if name in params}
+            for kind in (TAPNetSettings, TrainingSettings, _EstimatorSettings)
+        )
+        _EstimatorSettings(**own)
+        return SPEC.make_settings("", network), TrainingSettings(**training)
 
     def _split(self, codes: NDArray[np.int64], rng: np.random.RandomState) -> tuple[Tensor, Tensor | None]:
         """The numbers of the graphs to train on, and of those held out."""
-        every = np.arange(len(codes))
+        every, fraction = np.arange(len(codes)), float(self.validation_fraction)
         if not self.early_stopping:
             return torch.from_numpy(every), None
-        fraction = self.validation_fraction
-        if not 0 < fraction < 1:
-            raise SettingError(f"validation_fraction is above 0 and below 1, not {fraction!r}")
         try:
-            parts = train_test_split(every, test_size=float(fraction), stratify=codes, random_state=rng)
+            parts = train_test_split(every, test_size=fraction, stratify=codes, random_state=rng)
         except ValueError as error:
             raise DataError(f"{fraction} of {len(codes)} graphs cannot be held out: {error}") from None
         train, held_out = (torch.from_numpy(np.sort(part)) for part in parts)
@@ -291,16 +250,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         self, dataset: GraphDataset, settings: TAPNetSettings, training: TrainingSettings, seed: int, kind: str
     ) -> ModelCard:
         """What a model file says, and how this estimator was made."""
-        record = TrainingRecord(
-            dataset=dataset.name,
-            data=dataset.checksum,
-            model=SPEC.name,
-            settings=settings.to_dict(),
-            training=training.to_dict(),
-            seed=seed,
-            threads=_native(self.threads),
-            device="cpu",
-        )
+        record = {"dataset": dataset.name, "data": dataset.checksum, "model": SPEC.name, "device": "cpu", "seed": seed}
+        record |= {"settings": settings.to_dict(), "training": training.to_dict(), "threads": _native(self.threads)}
         said = settings.to_dict() | training.to_dict()
         own = {name: _native(value) for name, value in self.get_params().items() if name not in said}
         estimator = EstimatorRecord(**{k: v for k, v in own.items() if _in_json(v)} | {"input": kind})
@@ -334,9 +285,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
         """Which nodes each pooling layer kept of one graph, by their names, and why."""
         check_is_fitted(self)
-        if isinstance(graph, list | tuple):
-            raise DataError("one graph is explained at a time: give the graph itself, not a list")
-        graphs = graph if isinstance(graph, GraphDataset) else check_graphs([graph])
+        graphs = check_graphs(graph if isinstance(graph, GraphDataset | list | tuple) else [graph])
         if len(graphs) != 1:
             raise DataError(f"one graph is explained at a time, not {len(graphs)}")
         data = self._encoded(graphs)
@@ -380,33 +329,32 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         estimator keeps any, and the loss curve too.
         """
         check_is_fitted(self)
-        given = {}
-        for what in ("classes", "categories"):
-            values = getattr(self.model_, what)
-            given[what] = values and tuple(_native(value) for value in values)
-            odd = [v for v in given[what] or () if not all(map(_in_json, v if isinstance(v, tuple) else (v,)))]
-            if odd:
-                raise DataError(f"a model file cannot hold {odd[0]!r}, one of the {what}; pickle the estimator instead")
+        given = {what: _native(getattr(self.model_, what)) for what in ("classes", "categories")}
+        for what, values in given.items():
+            for value in values or ():
+                if not all(map(_in_json, value if isinstance(value, tuple) else (value,))):
+                    raise DataError(f"a model file cannot hold {value!r}, one of the {what}; pickle the estimator")
         replace(self.model_, card=self.model_.card.replace(**given)).save(Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> TAPClassifier:
+    def load(cls, path: str | Path, pools: Iterable[type | str] = ()) -> TAPClassifier:
         """Loads an estimator from a file that ``save`` or a run wrote; a stranger's file is safe to load.
 
         Args:
             path: a model file, or the folder of a run with a final model.
+            pools: the user's own pooling layers that the model may use, as `load_model` takes them.
 
         Raises:
             DataError: if there is no model at the path, none that this version can use, or another one than TAPNet.
         """
-        saved = load_model(path)
+        saved = load_model(path, pools)
         record, estimator = saved.card.trial, saved.card.estimator
         if not isinstance(saved.network, TAPNet):
             raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")
         try:
             said = {**record.training, **(estimator.model_dump() if estimator else {})}
-            settings = saved.network.settings.to_dict()
-            found = cls(**{k: v for k, v in {**said, **settings}.items() if k in cls().get_params()})
+            said |= saved.network.settings.to_dict()
+            found = cls(**{k: v for k, v in said.items() if k in cls().get_params()})
             found.classes_ = column_or_1d(saved.classes)
             found._settings()
         except (AttributeError, TypeError, ValueError) as error:
@@ -465,12 +413,14 @@ def _targets(graphs: Any, y: ArrayLike | None) -> Any:
     if kind == "GraphDataset":
         require_classes(graphs)
         return np.asarray([graphs.classes[i] for i in graphs.y.tolist()])
-    where = 'graph.graph["y"]' if kind == "NetworkX" else "data.y, one number"
-    own = [g.graph.get("y") if kind == "NetworkX" else g.y for g in graphs]
-    for i, value in enumerate(own):
-        if value is None or (kind == "PyG" and torch.as_tensor(value).numel() != 1):
-            raise DataError(f"graph {i} has no class: give y, or set {where}")
-    return np.asarray(own if kind == "NetworkX" else [torch.as_tensor(value).item() for value in own])
+    if kind == "NetworkX":
+        own, where = [g.graph.get("y") for g in graphs], 'graph.graph["y"]'
+    else:
+        values = [torch.empty(0) if g.y is None else torch.as_tensor(g.y) for g in graphs]
+        own, where = [v.item() if v.numel() == 1 else None for v in values], "data.y, one number"
+    if lacking := [i for i, value in enumerate(own) if value is None]:
+        raise DataError(f"graph {lacking[0]} has no class: give y, or set {where}")
+    return np.asarray(own)
 
 
 def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -492,18 +442,13 @@ def _explained(layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:
 
 
 def _table(nodes: Sequence[NodeVotes], decimals: int) -> list[str]:
-    """A line a node under a line of headings; no column for votes that there are not."""
-    columns = {"node": [str(n.node) for n in nodes]}
-    for name in ("score", "local", "global", "connectivity"):
-        values = [getattr(n, "global_" if name == "global" else name) for n in nodes]
-        if None not in values:
-            columns[name] = [f"{value:.{decimals}f}" for value in values]
-    widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
-    lines = [list(columns), *map(list, zip(*columns.values(), strict=True))]
-    return [
-        "  " + "  ".join(f"{cell:{'>' if i else '<'}{w}}" for i, (cell, w) in enumerate(zip(line, widths, strict=True)))
-        for line in lines
-    ]
+    """One line for each node under a line of headings; parts of the score that there are not have no column."""
+    names = [name for name in ("score", "local", "global_", "connectivity") if getattr(nodes[0], name) is not None]
+    rows = [["node", *(name.rstrip("_") for name in names)]]
+    rows += [[str(n.node), *(f"{getattr(n, name):.{decimals}f}" for name in names)] for n in nodes]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = [[first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])] for first, *rest in rows]
+    return ["  " + "  ".join(cells) for cells in aligned]
 
 
 def _native(value: Any) -> Any:
@@ -515,7 +460,3 @@ def _native(value: Any) -> Any:
 
 def _in_json(value: Any) -> bool:
     return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _nothing(_: int) -> None:
-    pass

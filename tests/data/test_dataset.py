@@ -157,7 +157,7 @@ def test_networkx_graphs_with_names_strings_and_direction():
     assert dataset.num_edges == 12
     with pytest.raises(DataError, match="graph 0 has no class"):
         GraphDataset.from_networkx([graph])
-    with pytest.raises(DataError, match="2 classes for 1 graphs"):
+    with pytest.raises(DataError, match="2 classes"):
         GraphDataset.from_networkx([graph], [0, 1])
     assert GraphDataset.from_networkx([graph, graph], torch.tensor([0, 0])).num_classes == 1
     nx.set_node_attributes(graph, {"a": [1], "b": [1, 2], "c": [1]}, "attributes")

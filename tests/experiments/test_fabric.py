@@ -143,7 +143,7 @@ def test_shares_cover_a_step_and_few_graphs_are_not_shared():
     few = [member.shard(torch.tensor([7])) for member in members]
     assert [share.graphs.tolist() for share in few] == [[7]] * 3
     assert sum(share.weight for share in few) == pytest.approx(1)
-    assert SINGLE_PROCESS.share(torch.arange(5)).graphs.tolist() == [0, 1, 2, 3, 4]
+    assert SINGLE_PROCESS.shard(torch.arange(5)).graphs.tolist() == [0, 1, 2, 3, 4]
 
 
 class Standing:

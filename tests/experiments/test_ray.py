@@ -75,13 +75,12 @@ def test_every_trial_completes_when_a_node_is_killed_in_the_middle(nodes, tmp_pa
 @pytest.mark.slow
 def test_a_stopped_run_leaves_checkpoints_that_go_on_without_the_cluster(nodes, tmp_path):
     trials, serial, store = make(2, epochs=80), Store(tmp_path / "serial"), Store(tmp_path / "ray")
-    assert not run_trials(
-        trials,
-        MUTAG,
-        store,
-        on_event=lambda event: event.epoch == 3 and os.kill(os.getpid(), signal.SIGTERM),
-        cluster=Cluster(nodes.address),
-    )
+
+    def stop(event):
+        if event.epoch == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert not run_trials(trials, MUTAG, store, on_event=stop, cluster=Cluster(nodes.address))
     assert sum(store.checkpoint_file(trial).exists() for trial in trials) == 1  # on one CPU one trial was under way
     assert run_trials(trials, MUTAG, store)
     assert run_trials(trials, MUTAG, serial)

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import make_model, node_link, running
 from starlette.testclient import TestClient
+from torch_geometric.nn import ASAPooling, TopKPooling
 
 from tapnet import GraphDataset
 from tapnet.cli import main
@@ -336,6 +337,19 @@ def test_a_model_without_votes_has_scores_alone(mutag):
     assert set(layer) == {"nodes", "kept", "score"}
     with pytest.raises(SettingError, match="connectivity"):
         explorer.graph(0, Choice(connectivity=0.5))
+
+
+@pytest.mark.parametrize(("layer", "scored"), [(TopKPooling, True), (ASAPooling, False)])
+def test_a_layer_of_pyg_has_sliders_and_null_where_it_tells_no_score(mutag, layer, scored):
+    explorer = Explorer(make_model(mutag, pool=layer), mutag)
+    assert explorer.model()["ratios"] == [0.8, 0.6, 0.4]
+    assert explorer.model()["connectivity"] is None
+    view = TestClient(server.make_app(explorer)).get("/api/graphs/0?ratios=0.5,0.5,0.5").json()
+    for one in view["layers"]:
+        assert sum(one["kept"]) == -(-len(one["nodes"]) // 2)
+        for kept, score in zip(one["kept"], one["score"], strict=True):
+            assert (score is not None) == (kept and scored)
+    assert explorer.graph(0, Choice())["layers"] == explorer.graph(0, Choice(ratios=(0.8, 0.6, 0.4)))["layers"]
 
 
 def test_a_final_model_was_trained_on_every_graph(mutag):

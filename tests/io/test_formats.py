@@ -13,8 +13,7 @@ from hypothesis import assume, given
 from graphs import assert_same, datasets
 from tapnet.errors import DataError
 from tapnet.io.read import read
-from tapnet.io.text import write_text
-from tapnet.io.tu import write_tu
+from writers import write_text, write_tu
 
 GOOD = {
     "A": "1, 2\n2, 1\n4, 5\n5, 4\n5, 6\n6, 5\n",

@@ -20,7 +20,7 @@ from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, Settin
 from tapnet.files import cache_dir
 from tapnet.io import parsed_cache as cache
 from tapnet.io.dataset_files import layout_of
-from tapnet.io.tu import write_tu
+from writers import write_tu
 
 
 @pytest.fixture(autouse=True)

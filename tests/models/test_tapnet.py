@@ -31,7 +31,7 @@ def test_the_defaults_are_the_papers():
     assert (s.hidden_channels, s.ratios, s.connectivity, s.dropout) == (48, (0.8, 0.6, 0.4), 0.1, 0.3)
     assert (s.classifier_channels, s.classifier_dropout, s.aux, s.gate) == (512, 0.2, 0.0, "straight-through")
     assert s.norm == "neighbour"
-    relu = {name for name in CATALOG if activation_on(name) == "relu"}
+    relu = {name for name in CATALOG if activation_on(name)["activation"] == "relu"}
     assert relu == {"DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K"}
     assert hash(s) == hash(TAPNetSettings())
     with pytest.raises(ValueError, match="frozen"):

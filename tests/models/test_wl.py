@@ -134,7 +134,7 @@ def test_kernels_of_some_graphs_are_those_among_all(mutag):
 
 def test_numbers_are_not_categories():
     dataset = load_dataset("Cuneiform", features="attributes")
-    with pytest.raises(SettingError, match="wl compares the categories .* --features labels or --features degrees"):
+    with pytest.raises(SettingError, match="features of Cuneiform are numbers"):
         wl.prepare(dataset, FEW)
 
 

@@ -1,5 +1,7 @@
 """Each compiled loop against the plain version that stands beside it, and both against a third where there is one."""
 
+from inspect import unwrap
+
 import numpy as np
 import pytest
 import torch
@@ -64,7 +66,8 @@ def test_edges_to_csr(graph):
 def test_symmetry(graph):
     matrix = csr.to_csr_torch(*graph)[0]
     expected = dense_of(*graph)
-    assert csr.is_symmetric(*(t.numpy() for t in matrix)) == torch.equal(expected, expected.T)
+    for check in (csr.is_symmetric, csr.is_symmetric_loop):
+        assert check(*(t.numpy() for t in matrix)) == torch.equal(expected, expected.T)
 
 
 @given(edges(), seeds)
@@ -72,12 +75,12 @@ def test_the_subgraph_of_some_nodes(graph, seed):
     edge_index, n = graph
     rowptr, col = csr.to_csr_torch(edge_index, n)[0]
     perm = (torch.rand(n, generator=generator(seed)) < 0.5).nonzero()[:, 0]
-    ours, plain = csr.induced_csr(rowptr, col, perm), csr.induced_csr_torch(rowptr, col, perm)
+    ours, plain = csr.induced_csr(rowptr, col, perm), unwrap(csr.induced_csr)(rowptr, col, perm)
     assert_identical(ours, plain)
     assert torch.equal(dense_of_csr(*ours, len(perm)), dense_of(edge_index, n)[perm][:, perm])
     attributes = torch.arange(edge_index.size(1))
     kept, kept_attributes = csr.induced_edges(perm, edge_index, attributes, n)
-    assert_identical((kept, kept_attributes), csr.induced_edges_torch(perm, edge_index, n))
+    assert_identical((kept, kept_attributes), unwrap(csr.induced_columns)(perm, edge_index, n))
     assert torch.equal(perm[kept], edge_index[:, kept_attributes])
 
 
@@ -85,8 +88,10 @@ def test_the_subgraph_of_some_nodes(graph, seed):
 def test_inverse_degrees(graph, dtype):
     rowptr, _ = csr.to_csr_torch(*graph)[0]
     ours = csr.inverse_degree(rowptr, dtype)
-    assert_identical([ours], [csr.inverse_degree_torch(rowptr, dtype)])
-    assert torch.equal(ours[:, 0], 1 / (dense_of(*graph).sum(1).to(dtype) + 1))
+    plain = 1 / (dense_of(*graph).sum(1).to(dtype) + 1)
+    assert torch.equal(ours[:, 0], plain)
+    half = csr.inverse_degree(rowptr, torch.float16)  # not by the loop
+    torch.testing.assert_close(half[:, 0], plain.half())
 
 
 # ---- segments ----
@@ -96,7 +101,7 @@ def test_inverse_degrees(graph, dtype):
 def test_how_many_are_kept(sizes, a, b):
     ptr, (least, most) = offsets(torch.tensor(sizes)), sorted((a, b))
     ours = segments.kept_ptr(ptr, least, most)
-    assert_identical([ours], [segments.kept_ptr_torch(ptr, least, most)])
+    assert_identical([ours], [unwrap(segments.kept_ptr)(ptr, least, most)])
     assert ours.diff().tolist() == [-(-n * least // most) for n in sizes]
 
 
@@ -111,7 +116,7 @@ def test_top_k_with_ties(sizes, seed, dtype, negative):
     for g, first in enumerate(ptr[:-1].tolist()):
         best = sorted(range(first, first + int(sizes[g])), key=lambda i: (-score[i].item(), i))
         expected += sorted(best[: int(k[g])])
-    for find in (segments.top_k_loop, segments.top_k_torch):
+    for find in (segments.top_k, unwrap(segments.top_k)):
         assert find(score, new_ptr, ptr).tolist() == expected
 
 
@@ -120,9 +125,9 @@ def test_softmax_and_its_gradient(sizes, seed, dtype):
     random, ptr = generator(seed), offsets(torch.tensor(sizes))
     values, grad = torch.randn(2, int(ptr[-1]), generator=random, dtype=dtype)
     ours = segments.softmax(values, ptr)
-    torch.testing.assert_close(ours, segments.softmax_torch(values, ptr))
+    torch.testing.assert_close(ours, unwrap(segments.softmax)(values, ptr))
     torch.testing.assert_close(
-        segments.softmax_backward(grad, ours, ptr), segments.softmax_backward_torch(grad, ours, ptr)
+        segments.softmax_backward(grad, ours, ptr), unwrap(segments.softmax_backward)(grad, ours, ptr)
     )
     leaf = values.clone().requires_grad_()
     expected = torch.cat([part.softmax(0) for part in leaf.split(sizes)])
@@ -135,7 +140,7 @@ def test_softmax_and_its_gradient(sizes, seed, dtype):
 def test_readout_and_its_gradient(sizes, seed, dtype):
     random, ptr = generator(seed), offsets(torch.tensor(sizes))
     h = torch.randint(-3, 4, (int(ptr[-1]), 5), generator=random).to(dtype)  # whole numbers: many equal maxima
-    ours = torch.from_numpy(segments.readout_loop(ptr.numpy(), h.numpy()))
+    ours = segments.readout_loop(h, ptr)
     plain, where = segments.readout_torch(h, ptr)
     torch.testing.assert_close(ours, plain)
     for g, part in enumerate(h.split(sizes)):
@@ -158,14 +163,14 @@ def test_the_gradient_of_the_gate(n, seed, dtype, with_zero):
         score[0] = 0
     perm = torch.arange(0, n, 2)
     rows_kept, grad = x[perm], torch.randn(len(perm), 3, generator=random, dtype=dtype)
-    ours = rows.gate_backward_loop(perm, grad, rows_kept, score)
-    for a, b in zip(ours, rows.gate_backward_torch(perm, grad, rows_kept, score), strict=True):
+    ours = rows.gate_backward(perm, grad, rows_kept, score)
+    for a, b in zip(ours, unwrap(rows.gate_backward)(perm, grad, rows_kept, score), strict=True):
         torch.testing.assert_close(a, b)
     divisor = torch.where(score[perm] == 0, 1, score[perm])
     torch.testing.assert_close(ours[1][perm], (grad * rows_kept).sum(1) / divisor)
 
 
-@pytest.mark.parametrize("draw", [rows.dropout_loop, rows.dropout_torch])
+@pytest.mark.parametrize("draw", [rows.dropout, unwrap(rows.dropout)], ids=["loop", "plain"])
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_dropout_keeps_the_mean_and_repeats_itself(draw, p):
     h = torch.ones(400, 500)

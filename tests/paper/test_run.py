@@ -43,7 +43,7 @@ def test_a_data_set_that_is_not_here_is_noted(tmp_path):
 
 
 def test_an_early_end_says_what_is_left_and_keeps_what_was_stored(tmp_path, monkeypatch):
-    monkeypatch.setattr("tapnet.experiments.backends.pool.run_trials", lambda *_, **__: False)
+    monkeypatch.setattr("tapnet.paper.session.run_trials", lambda *_, **__: False)
     with pytest.raises(KeyboardInterrupt, match="2 trials"):
         paper.reproduce("table2", out=tmp_path, jobs=1, **ASKED)
 

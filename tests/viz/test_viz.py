@@ -7,7 +7,9 @@ import pytest
 import tapnet
 from tapnet.errors import DataError
 from tapnet.experiments.load_run import confusion_matrix, load_run
-from tapnet.viz import draw_graph, draw_run, new_figure, plot_graph, plot_run, save
+from tapnet.inference.explain import Explanation, Layer
+from tapnet.inference.explain_graph import ExplainedGraph
+from tapnet.viz import draw_explanation, draw_graph, draw_run, new_figure, plot_graph, plot_run, save
 from tapnet.viz.graph_layout import graph_layout
 from tapnet.viz.style import COLOURS
 
@@ -54,6 +56,19 @@ def test_a_graph_has_its_nodes_edges_and_labels():
     assert len(edges.get_segments()) == 2
     assert len(nodes.get_offsets()) == 3
     assert [text.get_text() for text in ax.texts] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("score", "sized"), [([1.0, np.nan, 3.0], True), ([np.nan] * 3, False)])
+def test_nodes_without_a_score_are_drawn_at_middle_size(score, sized):
+    layer = Layer(np.arange(3), np.array([True, False, True]), np.array(score))
+    explanation = Explanation((layer,), np.array([0.5, 0.5]))
+    edges, category = np.array([[0, 1], [1, 2]]), np.zeros(3, np.int64)
+    graph = ExplainedGraph("a graph", "graph", None, None, "yes", explanation, edges, category, ("a",))
+    figure = draw_explanation(graph)
+    before = figure.axes[0].collections[1].get_sizes()
+    assert list(np.argsort(before)) == [0, 1, 2] if sized else len(set(before)) == 1
+    words = [text.get_text() for text in figure.legends[0].texts]
+    assert any("score" in word for word in words) == sized
 
 
 def test_curves_are_the_mean_over_the_folds():

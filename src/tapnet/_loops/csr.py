@@ -6,33 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tapnet._loops.jit import FLOATS, Array, array, kernel
+from tapnet._loops.jit import Array, array, compiled_by, is_compiled, kernel
 from tapnet._loops.ranges import concatenated_ranges, offsets
 
 CSR = tuple[Tensor, Tensor]  # rowptr and col
-
-
-def induced_csr(rowptr: Tensor, col: Tensor, perm: Tensor) -> CSR:
-    """rowptr and col of the rows and columns ``perm`` of a matrix, renumbered."""
-    if perm.device.type == "cpu":
-        return _tensors(induced_csr_loop(array(rowptr), array(col), array(perm)))
-    return induced_csr_torch(rowptr, col, perm)
-
-
-def induced_csr_torch(rowptr: Tensor, col: Tensor, perm: Tensor) -> CSR:
-    """The same on any device."""
-    number = torch.full((len(rowptr) - 1,), -1, dtype=torch.int32, device=perm.device)
-    number[perm] = torch.arange(len(perm), dtype=torch.int32, device=perm.device)
-    count = rowptr.diff().index_select(0, perm)
-    edges = concatenated_ranges(rowptr.index_select(0, perm), count)
-    target = number.index_select(0, col.index_select(0, edges))
-    kept = target >= 0
-    return offsets(kept)[offsets(count)].int(), target.masked_select(kept)
+SORTED_EDGES = 1_000_000  # fewer edges than these are sorted by NumPy when only their symmetry is asked for
 
 
 @kernel
-def induced_csr_loop(rowptr: Array, col: Array, perm: Array) -> tuple[Array, Array]:
-    """The same, compiled."""
+def _induced_csr_loop(rowptr: Array, col: Array, perm: Array) -> tuple[Array, Array]:
     number = np.full(len(rowptr) - 1, -1, np.int32)
     room = 1
     for i in range(len(perm)):
@@ -49,9 +31,21 @@ def induced_csr_loop(rowptr: Array, col: Array, perm: Array) -> tuple[Array, Arr
     return new_ptr, new_col[:at]
 
 
+@compiled_by(_induced_csr_loop)
+def induced_csr(rowptr: Tensor, col: Tensor, perm: Tensor) -> CSR:
+    """rowptr and col of the rows and columns ``perm`` of a matrix, renumbered."""
+    number = torch.full((len(rowptr) - 1,), -1, dtype=torch.int32, device=perm.device)
+    number[perm] = torch.arange(len(perm), dtype=torch.int32, device=perm.device)
+    count = rowptr.diff().index_select(0, perm)
+    edges = concatenated_ranges(rowptr.index_select(0, perm), count)
+    target = number.index_select(0, col.index_select(0, edges))
+    kept = target >= 0
+    return offsets(kept)[offsets(count)].int(), target.masked_select(kept)
+
+
 def to_csr(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
     """A in compressed rows, without self-loops and with every column of edge_index once; Aᵀ too, unless it is A."""
-    return (to_csr_loops if edge_index.device.type == "cpu" else to_csr_torch)(edge_index, num_nodes)
+    return (to_csr_loops if edge_index.is_cpu else to_csr_torch)(edge_index, num_nodes)
 
 
 def to_csr_torch(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR]:
@@ -69,15 +63,13 @@ def to_csr_torch(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR]:
 
 def to_csr_loops(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
     """The same, compiled: counting instead of sorting is linear in the edges, and less where they are in order."""
-    edges = array(edge_index)
-    low, high, ascending = _scan_edges(edges)
+    low, high, ascending = _scan_edges(array(edge_index))
     _check_numbers(low, high, num_nodes)
-    if not ascending:  # transposing puts the columns of each row in order
-        edges = _transpose(*_count_rows(array(edge_index.flip(0)), num_nodes))
+    # Transposing puts the columns of each row in order.
+    edges = edge_index if ascending else _transpose(*_count_rows(edge_index.flip(0), num_nodes))
     matrix = _compress_ascending(edges, num_nodes)
-    if is_symmetric(*matrix):
-        return _tensors(matrix), None
-    return _tensors(matrix), _tensors(_compress_ascending(_transpose(*matrix), num_nodes))
+    symmetric = is_symmetric_loop(*map(array, matrix))
+    return matrix, None if symmetric else _compress_ascending(_transpose(*matrix), num_nodes)
 
 
 @kernel
@@ -141,9 +133,21 @@ def _transpose(rowptr: Array, col: Array) -> Array:
     return edges
 
 
-@kernel
 def is_symmetric(rowptr: Array, col: Array) -> bool:
-    """Of a square matrix in compressed rows, each column once: whether (i, j) and (j, i) are the same set.
+    """Of a square matrix in compressed rows, each row ascending: whether (i, j) and (j, i) are the same set.
+
+    Small matrices are sorted: loading Numba, which takes a second, for a million edges does not pay.
+    """
+    if len(col) >= SORTED_EDGES:
+        return bool(is_symmetric_loop(rowptr, col))
+    n = len(rowptr) - 1
+    row, column = np.repeat(np.arange(n), np.diff(rowptr)), col.astype(np.int64)
+    return np.array_equal(np.sort(column * n + row), row * n + column)
+
+
+@kernel
+def is_symmetric_loop(rowptr: Array, col: Array) -> bool:
+    """The same, compiled.
 
     Compares sums of 64-bit hashes, in the order of the memory: looking each (j, i) up would wait for memory twice an
     edge. That two different sets have one sum has a chance of 2⁻⁶⁴.
@@ -178,35 +182,18 @@ def _check_numbers(low: Tensor | int, high: Tensor | int, num_nodes: int) -> Non
         raise IndexError(f"edge_index names node {wrong}; x has the nodes 0 to {num_nodes - 1}")
 
 
-def _tensors(matrix: tuple[Array, Array]) -> CSR:
-    return torch.from_numpy(matrix[0]), torch.from_numpy(matrix[1])
-
-
 def induced_edges(
     perm: Tensor, edge_index: Tensor, edge_attr: Tensor | None, num_nodes: int
 ) -> tuple[Tensor, Tensor | None]:
     """The columns of edge_index with both ends in perm, renumbered, with their attributes, in their order."""
     if edge_attr is not None and len(edge_attr) != edge_index.size(1):
         raise ValueError(f"edge_index has {edge_index.size(1)} columns, and edge_attr {len(edge_attr)} rows")
-    if edge_index.device.type == "cpu":
-        ends, kept = map(torch.from_numpy, induced_edges_loop(array(perm), array(edge_index), num_nodes))
-    else:
-        ends, kept = induced_edges_torch(perm, edge_index, num_nodes)
+    ends, kept = induced_columns(perm, edge_index, num_nodes)
     return ends, None if edge_attr is None else edge_attr.index_select(0, kept)
 
 
-def induced_edges_torch(perm: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """[2, K] the edges with both ends in perm, renumbered, and [K] their numbers, in their order."""
-    number = edge_index.new_full((num_nodes,), -1)
-    number[perm] = torch.arange(len(perm), device=perm.device)
-    rows, columns = number.index_select(0, edge_index[0]), number.index_select(0, edge_index[1])
-    kept = ((rows >= 0) & (columns >= 0)).nonzero()[:, 0]
-    return torch.stack([rows.index_select(0, kept), columns.index_select(0, kept)]), kept
-
-
 @kernel
-def induced_edges_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, Array]:
-    """The same, compiled."""
+def _induced_columns_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, Array]:
     rows, columns = edges
     number = np.full(num_nodes, -1, np.int32)
     for i in range(len(perm)):
@@ -221,32 +208,42 @@ def induced_edges_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Array
     return ends, kept[:at]
 
 
+@compiled_by(_induced_columns_loop)
+def induced_columns(perm: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """[2, K] the edges with both ends in perm, renumbered, and [K] their numbers, in their order."""
+    number = edge_index.new_full((num_nodes,), -1)
+    number[perm] = torch.arange(len(perm), device=perm.device)
+    rows, columns = number.index_select(0, edge_index[0]), number.index_select(0, edge_index[1])
+    kept = ((rows >= 0) & (columns >= 0)).nonzero()[:, 0]
+    return torch.stack([rows.index_select(0, kept), columns.index_select(0, kept)]), kept
+
+
 def inverse_degree(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
     """[N, 1]: 1 / (degree + 1), the diagonal of D̂⁻¹."""
-    if rowptr.device.type == "cpu" and dtype in FLOATS:
-        inverse = torch.empty(len(rowptr) - 1, 1, dtype=dtype)
-        inverse_degree_loop(array(rowptr), array(inverse)[:, 0])
-        return inverse
-    return inverse_degree_torch(rowptr, dtype)
-
-
-def inverse_degree_torch(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
-    """The same on any device."""
-    return (rowptr.diff() + 1).to(dtype).reciprocal_().unsqueeze(1)
+    inverse = torch.empty(len(rowptr) - 1, 1, dtype=dtype, device=rowptr.device)
+    if not is_compiled(rowptr, inverse):
+        return (rowptr.diff() + 1).to(dtype).reciprocal_().unsqueeze(1)
+    _inverse_degree_loop(array(rowptr), array(inverse)[:, 0])
+    return inverse
 
 
 @kernel
-def inverse_degree_loop(rowptr: Array, out: Array) -> None:
-    """The same, compiled."""
+def _inverse_degree_loop(rowptr: Array, out: Array) -> None:
     for i in range(len(out)):
         out[i] = 1 / out.dtype.type(rowptr[i + 1] - rowptr[i] + 1)
+
+
+def nodes_and_edges(graphs: Tensor, node_ptr: Tensor, rowptr: Tensor) -> tuple[Tensor, Tensor]:
+    """The numbers of all nodes and of all edges of some graphs, one graph after another."""
+    nodes = concatenated_ranges(node_ptr[graphs], node_ptr.diff()[graphs])
+    return nodes, concatenated_ranges(rowptr[nodes], rowptr.diff()[nodes])
 
 
 @kernel
 def cut_graphs(graphs: Array, node_ptr: Array, rowptr: Array, col: Array) -> tuple[Array, ...]:
     """Some graphs out of many: ptr, the number of each node, and rowptr and col of their union.
 
-    The plain version is ``GraphDataset.subset``.
+    ``nodes_and_edges`` is the plain version: the nodes and edges that are copied here, as numbers.
     """
     ptr = np.zeros(len(graphs) + 1, np.int64)
     num_edges = 0

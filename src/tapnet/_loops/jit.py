@@ -23,9 +23,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 FLOATS = (torch.float32, torch.float64)
 
 
-def is_compiled(h: Tensor) -> bool:
-    """Whether the loops can be used on it."""
-    return h.device.type == "cpu" and h.dtype in FLOATS
+def is_compiled(*tensors: Tensor) -> bool:
+    """Whether the loops can be used on them: on a CPU, and not in half precision."""
+    return all(t.is_cpu and (t.dtype in FLOATS or not t.is_floating_point()) for t in tensors)
 
 
 def array(t: Tensor) -> Array:
@@ -34,8 +34,11 @@ def array(t: Tensor) -> Array:
     return result
 
 
-def kernel(function: F) -> F:
-    """Compiled at its first call, once a machine: later processes find it in Numba's cache."""
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled at its first call, once a machine: later processes find it in Numba's cache.
+
+    It takes tensors in the place of arrays, and then returns tensors.
+    """
 
     @cache
     def dispatcher() -> Any:
@@ -49,6 +52,25 @@ def kernel(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any) -> Any:
-        return dispatcher()(*args)
+        result = dispatcher()(*(array(a) if isinstance(a, Tensor) else a for a in args))
+        if not isinstance(args[0], Tensor):
+            return result
+        return tuple(map(torch.from_numpy, result)) if isinstance(result, tuple) else torch.from_numpy(result)
 
-    return call  # type: ignore[return-value]
+    return call
+
+
+def compiled_by(loop: Callable[..., Any]) -> Callable[[F], F]:
+    """Lets a loop do on a CPU what the decorated function, the plain version, does on any device.
+
+    Both take the same arguments. The plain version stays within reach as ``__wrapped__``.
+    """
+
+    def decorate(plain: F) -> F:
+        @wraps(plain)
+        def call(*args: Any) -> Any:
+            return (loop if is_compiled(*(a for a in args if isinstance(a, Tensor))) else plain)(*args)
+
+        return call  # type: ignore[return-value]
+
+    return decorate

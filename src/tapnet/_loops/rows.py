@@ -6,25 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tapnet._loops.jit import Array, array, is_compiled, kernel
+from tapnet._loops.jit import Array, array, compiled_by, kernel
 
+Arrays = tuple[Array, ...]
 u32 = np.uint32
 
 
-def dropout(h: Tensor, p: float, seed: int) -> Tensor:
-    """h / (1-p) with probability 1-p, else 0: the same elements for the same seed, without a gradient."""
-    return (dropout_loop if is_compiled(h) else dropout_torch)(h, p, seed)
-
-
-def dropout_torch(h: Tensor, p: float, seed: int) -> Tensor:
-    """The same on any device, but with other random bits."""
-    generator = torch.Generator(h.device).manual_seed(seed)
-    kept = torch.empty(h.shape, dtype=h.dtype, device=h.device)  # in the same order however h is laid out
-    return h * kept.bernoulli_(1 - p, generator=generator).div_(1 - p)
-
-
-def dropout_loop(h: Tensor, p: float, seed: int) -> Tensor:
-    """The same, compiled: torch draws one slow random number per element."""
+def _dropout_loop(h: Tensor, p: float, seed: int) -> Tensor:
+    """Torch draws one slow random number per element; here they are hashes."""
     limit = min(max(1, round((1 - p) * 2**32)), 2**32 - 1)
     out = np.empty(h.shape, array(h).dtype)
     _dropout(array(h).ravel(), seed, limit, 2**32 / limit, out.ravel())
@@ -47,13 +36,25 @@ def _dropout(h: Array, seed: int, threshold: int, scale: float, out: Array) -> N
         out[i] = h[i] * (factor if z < limit else zero)
 
 
+@compiled_by(_dropout_loop)
+def dropout(h: Tensor, p: float, seed: int) -> Tensor:
+    """h / (1-p) with probability 1-p, else 0: the same elements for the same seed, without a gradient.
+
+    The loop draws other random bits.
+    """
+    generator = torch.Generator(h.device).manual_seed(seed)
+    kept = torch.empty(h.shape, dtype=h.dtype, device=h.device)  # in the same order however h is laid out
+    return h * kept.bernoulli_(1 - p, generator=generator).div_(1 - p)
+
+
 @kernel
 def votes(
     ptr: Array, degree: Array, left: Array, mean: Array, projection: Array, weight: float, local: bool, global_: bool
 ) -> tuple[Array, ...]:
     """Softmaxes of leftᵢ · meanᵢ / n and of meanᵢ · p within each graph, weight · degreeᵢ / n, and their sum.
 
-    The plain version, of which autograd makes the gradient, is in ``nn.votes``.
+    The plain versions, of which autograd makes the gradient, are ``local_voting``, ``global_voting`` and
+    ``connectivity_term`` in ``tapnet.nn.tap``.
     """
     zero, n = mean.dtype.type(0), mean.shape[0]
     y_local, y_global = np.zeros(n, mean.dtype), np.zeros(n, mean.dtype)
@@ -82,20 +83,13 @@ def votes(
 
 @kernel
 def votes_backward(
-    ptr: Array,
-    inverse: Array,
-    left: Array,
-    mean: Array,
-    projection: Array,
-    grad_local: Array,
-    grad_global: Array,
-    y_local: Array,
-    y_global: Array,
-    grad_left: Array,
-    grad_mean: Array,
-    grad_projected: Array,
+    ptr: Array, inverse: Array, left: Array, mean: Array, projection: Array, grads: Arrays, votes: Arrays, out: Arrays
 ) -> None:
-    """The gradients of left, of mean (divided by the node's degree + 1) and of meanᵢ · p."""
+    """Fills ``out`` with the gradients of left, of mean (divided by the node's degree + 1) and of meanᵢ · p.
+
+    ``grads`` and ``votes`` are those of the local and the global votes.
+    """
+    (grad_local, grad_global), (y_local, y_global), (grad_left, grad_mean, grad_projected) = grads, votes, out
     for g in range(len(ptr) - 1):
         size = mean.dtype.type(max(ptr[g + 1] - ptr[g], 1))
         mean_local, mean_global = mean.dtype.type(0), mean.dtype.type(0)
@@ -111,25 +105,7 @@ def votes_backward(
                 grad_mean[i, c] = a * left[i, c] + b * projection[c]
 
 
-def gate_backward(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm].
-
-    A score so small that the quotient by it would overflow is not divided by.
-    """
-    return (gate_backward_loop if is_compiled(grad) and is_compiled(score) else gate_backward_torch)(
-        perm, grad, rows, score
-    )
-
-
-def gate_backward_torch(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """The same on any device."""
-    grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
-    grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
-    return grad_x, grad_score.div_(score.masked_fill(score.abs() < _smallest_divisor(score), 1))
-
-
-def gate_backward_loop(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """The same, compiled."""
+def _gate_backward_loop(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
     grad_x, grad_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
     least = _smallest_divisor(score)
     _gate_backward(array(perm), array(grad), array(rows), array(score), least, grad_x, grad_score)
@@ -152,3 +128,14 @@ def _gate_backward(
             total += grad[k, c] * rows[k, c]
         s = score[perm[k]]
         grad_score[perm[k]] = total / s if abs(s) >= least else total
+
+
+@compiled_by(_gate_backward_loop)
+def gate_backward(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm].
+
+    A score so small that the quotient by it would overflow is not divided by.
+    """
+    grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
+    grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
+    return grad_x, grad_score.div_(score.masked_fill(score.abs() < _smallest_divisor(score), 1))

@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from tapnet._loops.jit import Array, array, is_compiled, kernel
+from tapnet._loops.jit import Array, array, compiled_by, is_compiled, kernel
 from tapnet._loops.ranges import offsets, repeated
 
 # ---- how many, and the highest ----
 
 
-def kept_ptr(ptr: Tensor, numerator: int, denominator: int) -> Tensor:
-    """Where each segment begins when ⌈numerator · n / denominator⌉ of its n entries are kept."""
-    if ptr.device.type == "cpu":
-        return torch.from_numpy(kept_ptr_loop(array(ptr), numerator, denominator))
-    return kept_ptr_torch(ptr, numerator, denominator)
-
-
-def kept_ptr_torch(ptr: Tensor, numerator: int, denominator: int) -> Tensor:
-    """The same on any device."""
-    return offsets(-(-ptr.diff() * numerator // denominator))
-
-
 @kernel
-def kept_ptr_loop(ptr: Array, numerator: int, denominator: int) -> Array:
-    """The same, compiled."""
+def _kept_ptr_loop(ptr: Array, numerator: int, denominator: int) -> Array:
     new_ptr = np.zeros(len(ptr), np.int64)
     for g in range(len(ptr) - 1):
         new_ptr[g + 1] = new_ptr[g] - (-(ptr[g + 1] - ptr[g]) * numerator // denominator)
     return new_ptr
 
 
-def top_k(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
-    """The numbers of the highest scores of each segment, ascending; ties go to the lower number.
-
-    So many that segment g becomes new_ptr[g] to new_ptr[g+1].
-    """
-    return (top_k_loop if is_compiled(score) else top_k_torch)(score, new_ptr, ptr)
+@compiled_by(_kept_ptr_loop)
+def kept_ptr(ptr: Tensor, numerator: int, denominator: int) -> Tensor:
+    """Where each segment begins when ⌈numerator · n / denominator⌉ of its n entries are kept."""
+    return offsets(-(-ptr.diff() * numerator // denominator))
 
 
-def top_k_torch(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
-    """The same on any device, by sorting."""
-    k = new_ptr.diff()
-    segment = repeated(torch.arange(len(k), device=k.device), ptr.diff())
-    order = torch.argsort(score, descending=True, stable=True)
-    order = order[torch.argsort(segment[order], stable=True)]  # each segment together, best first
-    rank = torch.arange(len(order), device=order.device) - ptr[segment]
-    return order[rank < k[segment]].sort().values
-
-
-def top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
-    """The same, compiled, without sorting: the k-th highest is found in linear time; what is not below it stays."""
+def _top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """Without sorting: the k-th highest is found in linear time; what is not below it stays."""
     bits: Array = array(score).view(np.int32 if score.dtype == torch.float32 else np.int64)
     sign, rest = 8 * bits.itemsize - 1, np.iinfo(bits.dtype).max
     key = bits ^ ((bits >> sign) & rest)  # orders as the floats do (-0.0 just below 0.0)
@@ -89,26 +66,25 @@ def _top_k_of_keys(key: Array, ptr: Array, new_ptr: Array) -> Array:
     return perm
 
 
+@compiled_by(_top_k_loop)
+def top_k(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
+    """The numbers of the highest scores of each segment, ascending; ties go to the lower number.
+
+    So many that segment g becomes new_ptr[g] to new_ptr[g+1].
+    """
+    k = new_ptr.diff()
+    segment = repeated(torch.arange(len(k), device=k.device), ptr.diff())
+    order = torch.argsort(score, descending=True, stable=True)
+    order = order[torch.argsort(segment[order], stable=True)]  # each segment together, best first
+    rank = torch.arange(len(order), device=order.device) - ptr[segment]
+    return order[rank < k[segment]].sort().values
+
+
 # ---- softmax ----
 
 
-def softmax(values: Tensor, ptr: Tensor) -> Tensor:
-    """[N] → [N]: a softmax within each segment, without a gradient."""
-    if is_compiled(values):
-        return torch.from_numpy(softmax_loop(array(ptr), array(values)))
-    return softmax_torch(values, ptr)
-
-
-def softmax_torch(values: Tensor, ptr: Tensor) -> Tensor:
-    """The same on any device."""
-    highest = torch.segment_reduce(values, "max", offsets=ptr)
-    result = (values - repeated(highest, ptr.diff())).exp_()
-    return result.div_(repeated(torch.segment_reduce(result, "sum", offsets=ptr), ptr.diff()))
-
-
 @kernel
-def softmax_loop(ptr: Array, values: Array) -> Array:
-    """The same, compiled."""
+def _softmax_loop(values: Array, ptr: Array) -> Array:
     out = np.empty(len(values), values.dtype)
     for g in range(len(ptr) - 1):
         first, last = ptr[g], ptr[g + 1]
@@ -124,23 +100,16 @@ def softmax_loop(ptr: Array, values: Array) -> Array:
     return out
 
 
-def softmax_backward(grad: Tensor, result: Tensor, ptr: Tensor) -> Tensor:
-    """The gradient of the values, given that of their softmax."""
-    if is_compiled(result):
-        return torch.from_numpy(softmax_backward_loop(array(ptr), array(grad), array(result)))
-    return softmax_backward_torch(grad, result, ptr)
-
-
-def softmax_backward_torch(grad: Tensor, result: Tensor, ptr: Tensor) -> Tensor:
-    """The same on any device."""
-    weighted = grad * result
-    mean = torch.segment_reduce(weighted, "sum", offsets=ptr)
-    return weighted.addcmul_(result, repeated(mean, ptr.diff()), value=-1)
+@compiled_by(_softmax_loop)
+def softmax(values: Tensor, ptr: Tensor) -> Tensor:
+    """[N] → [N]: a softmax within each segment, without a gradient."""
+    highest = torch.segment_reduce(values, "max", offsets=ptr)
+    result = (values - repeated(highest, ptr.diff())).exp_()
+    return result.div_(repeated(torch.segment_reduce(result, "sum", offsets=ptr), ptr.diff()))
 
 
 @kernel
-def softmax_backward_loop(ptr: Array, grad: Array, result: Array) -> Array:
-    """The same, compiled."""
+def _softmax_backward_loop(grad: Array, result: Array, ptr: Array) -> Array:
     out = np.empty(len(result), result.dtype)
     for g in range(len(ptr) - 1):
         mean = out.dtype.type(0)
@@ -151,7 +120,24 @@ def softmax_backward_loop(ptr: Array, grad: Array, result: Array) -> Array:
     return out
 
 
+@compiled_by(_softmax_backward_loop)
+def softmax_backward(grad: Tensor, result: Tensor, ptr: Tensor) -> Tensor:
+    """The gradient of the values, given that of their softmax."""
+    weighted = grad * result
+    mean = torch.segment_reduce(weighted, "sum", offsets=ptr)
+    return weighted.addcmul_(result, repeated(mean, ptr.diff()), value=-1)
+
+
 # ---- maximum, mean and sum ----
+
+
+def readout(h: Tensor, ptr: Tensor) -> tuple[Tensor, tuple[Tensor, ...], Callable[..., Tensor]]:
+    """Maximum, mean and sum of each segment's rows; the function of its gradient, and what that needs before ptr."""
+    if is_compiled(h):
+        out = readout_loop(h, ptr)
+        return out, (h, out), readout_backward_loop
+    out, where = readout_torch(h, ptr)
+    return out, (where,), readout_backward_torch
 
 
 def readout_torch(h: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,8 +153,8 @@ def readout_torch(h: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @kernel
-def readout_loop(ptr: Array, h: Array) -> Array:
-    """The same, compiled."""
+def readout_loop(h: Array, ptr: Array) -> Array:
+    """The same, compiled, without the places of the maxima."""
     d = h.shape[1]
     out = np.zeros((len(ptr) - 1, 3 * d), h.dtype)
     for g in range(len(ptr) - 1):

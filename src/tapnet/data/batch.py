@@ -75,13 +75,6 @@ class GraphBatch:
         return self.rowptr.diff()
 
     @cached_tensor
-    def weighted_degree(self) -> Tensor:
-        """[N] row sums of A where its edges have weights."""
-        assert self.weight is not None
-        rows = torch.zeros(self.num_nodes, dtype=self.weight.dtype, device=self.weight.device)
-        return rows.index_add_(0, self.edge_index[0], self.weight)
-
-    @cached_tensor
     def nodes_per_graph(self) -> Tensor:
         """[B]"""
         return self.ptr.diff()
@@ -115,11 +108,12 @@ class GraphBatch:
         """[N, 1]: the diagonal of D̂⁻¹."""
         if dtype not in self._inverse_degree:
             with inference_mode_disabled():
-                self._inverse_degree[dtype] = (
-                    inverse_degree(self.rowptr, dtype)
-                    if self.weight is None
-                    else (self.weighted_degree + 1).to(dtype).reciprocal_().unsqueeze(1)
-                )
+                if self.weight is None:
+                    inverse = inverse_degree(self.rowptr, dtype)
+                else:
+                    degree = self.weight.new_zeros(self.num_nodes).index_add_(0, self.edge_index[0], self.weight)
+                    inverse = (degree + 1).to(dtype).reciprocal_().unsqueeze(1)
+                self._inverse_degree[dtype] = inverse
         return self._inverse_degree[dtype]
 
     @cached_tensor
@@ -166,14 +160,7 @@ class GraphBatch:
             return cls.from_edge_index(x[order], torch.argsort(order)[edge_index], batch[order])
         ptr = torch.tensor([0, num_nodes], device=device) if batch is None else offsets(torch.bincount(batch))
         (rowptr, col), transposed = to_csr(edge_index, num_nodes)
-        return cls(
-            x=x,
-            y=torch.zeros(len(ptr) - 1, dtype=torch.int64, device=device),
-            ptr=ptr,
-            rowptr=rowptr,
-            col=col,
-            transposed=transposed,
-        )
+        return cls(x, torch.zeros(len(ptr) - 1, dtype=torch.int64, device=device), ptr, rowptr, col, transposed)
 
 
 def sorting(batch: Tensor) -> Tensor | None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from tapnet.data.dataset import Features, GraphDataset
 
 
@@ -33,6 +35,9 @@ class CatalogEntry:
         return tuple(dict.fromkeys(n for n in (self.name, self.tu_name, *self.aliases) if n))
 
 
+_MUTAG_ATOMS = {"C": 2395, "N": 345, "O": 593, "F": 12, "I": 1, "Cl": 23, "Br": 2}
+_MUTAG_CLASSES = {"not mutagenic": 63, "mutagenic": 125}
+
 CATALOG: dict[str, CatalogEntry] = {
     entry.name: entry
     for entry in (
@@ -41,39 +46,15 @@ CATALOG: dict[str, CatalogEntry] = {
         CatalogEntry("IMDB-MULTI", "social", "degrees", 1500, 13.0, 3, "IMDB-MULTI", ("IMDB-M", "IMDBMULTI")),
         CatalogEntry("REDDIT-BINARY", "social", "degrees", 2000, 429.6, 2, "REDDIT-BINARY", ("RDT-B", "REDDITBINARY")),
         CatalogEntry(
-            "REDDIT-MULTI5K",
-            "social",
-            "degrees",
-            4999,
-            508.5,
-            5,
-            "REDDIT-MULTI-5K",
-            ("RDT-M5K", "REDDITMULTI5K"),
+            "REDDIT-MULTI5K", "social", "degrees", 4999, 508.5, 5, "REDDIT-MULTI-5K", ("RDT-M5K", "REDDITMULTI5K")
         ),
         CatalogEntry(
-            "REDDIT-MULTI12K",
-            "social",
-            "degrees",
-            11929,
-            391.4,
-            11,
-            "REDDIT-MULTI-12K",
-            ("RDT-M12K", "REDDITMULTI12K"),
+            "REDDIT-MULTI12K", "social", "degrees", 11929, 391.4, 11, "REDDIT-MULTI-12K", ("RDT-M12K", "REDDITMULTI12K")
         ),
         CatalogEntry("DD", "biological", "labels", 1178, 284.3, 2, "DD", ("D&D",)),
         # The set with explicit hydrogens. The TU collection's PTC_MR has the same molecules without them.
         CatalogEntry("PTC", "biological", "labels", 344, 25.5, 2, None),
-        CatalogEntry(
-            "MUTAG",
-            "biological",
-            "labels",
-            188,
-            17.9,
-            2,
-            "MUTAG",
-            label_counts={"C": 2395, "N": 345, "O": 593, "F": 12, "I": 1, "Cl": 23, "Br": 2},
-            class_counts={"not mutagenic": 63, "mutagenic": 125},
-        ),
+        CatalogEntry("MUTAG", "biological", "labels", 188, 17.9, 2, "MUTAG", (), _MUTAG_ATOMS, _MUTAG_CLASSES),
         CatalogEntry("PROTEINS", "biological", "labels", 1113, 39.1, 2, "PROTEINS"),
     )
 }
@@ -85,19 +66,9 @@ def find_entry(name: str) -> CatalogEntry | None:
     return next((e for e in CATALOG.values() if wanted in e.names), None)
 
 
-def label_names(dataset: GraphDataset, entry: CatalogEntry) -> tuple[str, ...] | None:
-    """What each node label means in this copy of the set; None where that is not known."""
-    if dataset.node_labels is None:
-        return None
-    return _names_by_count(dataset.node_labels.bincount().tolist(), entry.label_counts)
-
-
-def class_names(dataset: GraphDataset, entry: CatalogEntry) -> tuple[str, ...] | None:
-    """What each class means in this copy of the set; None where that is not known."""
-    return _names_by_count(dataset.y.bincount().tolist(), entry.class_counts)
-
-
-def _names_by_count(counts: list[int], named: Mapping[str, int]) -> tuple[str, ...] | None:
+def names_by_count(numbers: Tensor | None, named: Mapping[str, int]) -> tuple[str, ...] | None:
+    """The names of the classes or labels 0, 1, … by how often each one occurs; None where they are not known."""
+    counts = [] if numbers is None else numbers.bincount().tolist()
     by_count = {count: name for name, count in named.items()}
     return tuple(by_count[c] for c in counts) if counts and sorted(counts) == sorted(by_count) else None
 
@@ -120,14 +91,10 @@ class Statistics:
 
     def differences(self, entry: CatalogEntry) -> list[str]:
         """Where it differs from the paper, in words; a mean may be rounded or cut to the paper's one decimal."""
-        wrong = []
-        if self.graphs != entry.graphs:
-            wrong.append(f"{entry.graphs} graphs in the paper")
-        if entry.mean_nodes not in (round(self.mean_nodes, 1), math.floor(self.mean_nodes * 10) / 10):
-            wrong.append(f"{entry.mean_nodes} nodes in the paper")
-        if self.classes != entry.classes:
-            wrong.append(f"{entry.classes} classes in the paper")
-        return wrong
+        paper = {"graphs": entry.graphs, "nodes": entry.mean_nodes, "classes": entry.classes}
+        means = (round(self.mean_nodes, 1), math.floor(self.mean_nodes * 10) / 10)
+        ours = {"graphs": (self.graphs,), "nodes": means, "classes": (self.classes,)}
+        return [f"{value} {what} in the paper" for what, value in paper.items() if value not in ours[what]]
 
 
 def describe(dataset: GraphDataset) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet._loops.csr import is_symmetric
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,15 +20,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 IntArray = NDArray[np.int64]
+Values = Sequence[Hashable] | None
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
-
-_NODE_AND_EDGE_DATA = {
-    "node_labels": "node",
-    "node_attributes": "node",
-    "self_loop": "node",
-    "edge_labels": "edge",
-    "edge_attributes": "edge",
-}
 
 
 def assemble(
@@ -91,15 +84,17 @@ def assemble(
     loops = np.zeros(node_ptr[-1], dtype=bool) if self_loop is None else np.array(self_loop, dtype=bool)
     loops[edge_index[0, edge_index[0] == edge_index[1]]] = True
     first_node = np.repeat(node_ptr[:-1], nodes_per_graph)
+    if edge_labels is not None:
+        edge_labels = edge_labels[edge] if isinstance(edge_labels, np.ndarray) else [edge_labels[i] for i in edge]
     y_numbers, classes = _numbered(y, values.get("y"))
-    node_numbers, node_values = _numbered_rows(node_labels, None, values.get("node_labels"))
-    edge_numbers, edge_values = _numbered_rows(edge_labels, edge, values.get("edge_labels"))
+    node_numbers, node_values = _numbered(node_labels, values.get("node_labels"))
+    edge_numbers, edge_values = _numbered(edge_labels, values.get("edge_labels"))
     dataset = GraphDataset(
         name=name,
         node_ptr=torch.from_numpy(node_ptr),
         rowptr=torch.from_numpy(np.concatenate([[0], np.cumsum(np.bincount(row, minlength=node_ptr[-1]))])),
         col=torch.from_numpy((col - first_node[col]).astype(np.int32)),
-        y=torch.from_numpy(y_numbers),
+        y=y_numbers,
         classes=classes,
         x=torch.empty(0),
         categories=None,
@@ -113,12 +108,7 @@ def assemble(
         self_loop=torch.from_numpy(loops) if loops.any() else None,
         source=source,
     )
-    return dataset.with_features(features or _default_features(dataset))
-
-
-def _default_features(dataset: GraphDataset) -> Features:
-    """Node labels where they tell nodes apart, else degrees."""
-    return "labels" if len(dataset.node_label_values or ()) > 1 else "degrees"
+    return dataset.with_features(features or ("labels" if len(node_values or ()) > 1 else "degrees"))
 
 
 def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -131,70 +121,57 @@ def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArr
     row, col, edge = _sorted_unique(row, col, edge, num_nodes)
     rowptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
     if not is_symmetric(rowptr, np.ascontiguousarray(col)):
-        row, col, edge = _sorted_unique(
-            np.concatenate([row, col]), np.concatenate([col, row]), np.concatenate([edge, edge]), num_nodes
-        )
+        row, col, edge = _sorted_unique(np.r_[row, col], np.r_[col, row], np.r_[edge, edge], num_nodes)
     return row, col, edge
 
 
 def _sorted_unique(row: IntArray, col: IntArray, edge: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
     key = row * num_nodes + col
-    step = np.diff(key)
-    if (step > 0).all():  # files are mostly written in this order, and sorting 25 million edges takes seconds
+    if (np.diff(key) > 0).all():  # files are mostly written in this order, and sorting 25 million edges takes seconds
         return row, col, edge
     order = np.argsort(key, kind="stable")
-    first = np.concatenate([[True], np.diff(key[order]) > 0])
-    kept = order[first]
+    kept = order[np.concatenate([[True], np.diff(key[order]) > 0])]
     return row[kept], col[kept], edge[kept]
 
 
-def _numbered(column: Column, known: Sequence[Hashable] | None = None) -> tuple[IntArray, tuple[Hashable, ...]]:
-    """Values → consecutive numbers in the order of the values, and the values in that order.
+def _numbered(column: Column | None, known: Values) -> tuple[Any, Any]:
+    """Values → a tensor of consecutive numbers in the order of the values, and the values in that order.
 
-    With ``known`` values the column holds their positions already.
+    With ``known`` values the column holds their positions already. Without a column both are None.
     """
+    if column is None:
+        return None, None
     if known is not None:
         numbers = np.asarray(column, dtype=np.int64)
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(known)):
             raise DataError(f"a number outside 0 to {len(known) - 1}, the values that were named")
-        return numbers, tuple(known)
+        return torch.from_numpy(numbers), tuple(known)
     if isinstance(column, np.ndarray):
         if column.ndim == 2 and column.shape[1] == 1:
             column = column[:, 0]
         values, numbers = np.unique(column, return_inverse=True, axis=0 if column.ndim == 2 else None)
-        names = values.tolist()
-        return numbers.reshape(-1).astype(np.int64), tuple(tuple(v) if isinstance(v, list) else v for v in names)
-    distinct = _sorted_values(set(column))
-    position = {value: i for i, value in enumerate(distinct)}
-    return np.asarray([position[v] for v in column], dtype=np.int64), tuple(distinct)
-
-
-def _sorted_values(values: set[Hashable]) -> list[Hashable]:
-    """In their own order where they have one, else by type and text."""
+        names = tuple(tuple(v) if isinstance(v, list) else v for v in values.tolist())
+        return torch.from_numpy(numbers.reshape(-1).astype(np.int64)), names
     try:
-        return sorted(values)  # type: ignore[type-var]
-    except TypeError:
-        return sorted(values, key=lambda v: (type(v).__name__, repr(v)))
-
-
-def _numbered_rows(
-    column: Column | None, rows: IntArray | None, known: Sequence[Hashable] | None
-) -> tuple[Tensor | None, tuple[Hashable, ...] | None]:
-    if column is None:
-        return None, None
-    if rows is not None:
-        column = column[rows] if isinstance(column, np.ndarray) else [column[i] for i in rows]
-    numbers, names = _numbered(column, known)
-    return torch.from_numpy(numbers), names
+        distinct = sorted(set(column))  # type: ignore[type-var]
+    except TypeError:  # they have no order of their own
+        distinct = sorted(set(column), key=lambda v: (type(v).__name__, repr(v)))
+    position = {value: i for i, value in enumerate(distinct)}
+    return torch.tensor([position[v] for v in column], dtype=torch.int64), tuple(distinct)
 
 
 def _float_rows(matrix: NDArray[np.float32] | None, rows: IntArray | None) -> Tensor | None:
     if matrix is None:
         return None
     chosen = matrix if rows is None else matrix[rows]
-    if chosen.ndim == 1:
-        chosen = chosen[:, None]
+    chosen = chosen[:, None] if chosen.ndim == 1 else chosen
     return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32))
+
+
+def joined_edges(edges: Sequence[IntArray], sizes: IntArray) -> IntArray:
+    """[2, E] of all graphs, nodes numbered through the whole data set, from the edges and the size of each graph."""
+    shifted = (e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True))
+    return np.concatenate([np.zeros((2, 0), np.int64), *shifted], axis=1)
 
 
 # ---- PyG ----
@@ -214,7 +191,7 @@ def to_pyg(dataset: GraphDataset, graph: int) -> Data:
         y=dataset.y[graph : graph + 1],
         num_nodes=size,
     )
-    for key, where in _NODE_AND_EDGE_DATA.items():
+    for key, where in NODE_AND_EDGE_DATA.items():
         values = getattr(dataset, key)
         if values is not None:
             data[key] = values[nodes if where == "node" else edges]
@@ -223,12 +200,11 @@ def to_pyg(dataset: GraphDataset, graph: int) -> Data:
 
 def from_pyg(
     graphs: Sequence[Data],
-    *,
-    name: str = "graphs",
-    classes: Sequence[Hashable] | None = None,
-    categories: Sequence[Hashable] | None = None,
-    edge_categories: Sequence[Hashable] | None = None,
-    features: Features | None = None,
+    name: str,
+    classes: Values,
+    categories: Values,
+    edge_categories: Values,
+    features: Features | None,
 ) -> GraphDataset:
     """``GraphDataset.from_pyg``"""
     for i, g in enumerate(graphs):
@@ -238,9 +214,10 @@ def from_pyg(
             raise DataError(f"graph {i}: y is its class, one whole number, not {g.y}")
     sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
     edges = [np.asarray(g.edge_index) for g in graphs]
-    _check_edges(edges, sizes)
-    edges = [e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True)]
-    given = {key: _stack_all(graphs, key) for key in _NODE_AND_EDGE_DATA}
+    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
+        if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
+            raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
+    given = {key: _stack_all(graphs, key) for key in NODE_AND_EDGE_DATA}
     x = None if features == "degrees" else _stack_all(graphs, "x")
     for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
         if column is not None and given[f"{side}_labels"] is None and given[f"{side}_attributes"] is None:
@@ -252,18 +229,12 @@ def from_pyg(
     return assemble(
         name=name,
         nodes_per_graph=sizes,
-        edge_index=np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1),
+        edge_index=joined_edges(edges, sizes),
         y=np.asarray([int(g.y) for g in graphs], dtype=np.int64),
         values={"y": classes, "node_labels": categories, "edge_labels": edge_categories},
         features=features,
         **given,  # type: ignore[arg-type]
     )
-
-
-def _check_edges(edges: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> None:
-    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
-        if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
-            raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
 
 
 def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
@@ -274,22 +245,17 @@ def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
     if lacking:
         raise DataError(f"graph {lacking[0]} has no {key}, but others have")
     try:
-        stacked: NDArray[Any] = np.concatenate([c.detach().cpu().numpy() for c in columns])
+        return np.asarray(np.concatenate([c.detach().cpu().numpy() for c in columns]))
     except ValueError:
         raise DataError(f"{key} does not have the same width in every graph") from None
-    return stacked
 
 
 def _as_categories(x: NDArray[Any]) -> NDArray[Any] | None:
     """[N] integers as they are, one-hot rows as the column that is 1; None if x is neither."""
-    labels: NDArray[np.int64] | None = None
-    if x.ndim == 1 and np.issubdtype(x.dtype, np.integer):
-        labels = x.astype(np.int64)
-    if x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all():
-        labels = x.argmax(1).astype(np.int64)
-    if x.ndim == 2 and x.shape[1] == 1 and np.issubdtype(x.dtype, np.integer):
-        labels = x[:, 0].astype(np.int64)
-    return labels
+    if (x.ndim == 1 or x.shape[1:] == (1,)) and np.issubdtype(x.dtype, np.integer):
+        return x.reshape(-1).astype(np.int64)
+    is_one_hot = x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all()
+    return np.argmax(x, axis=1) if is_one_hot else None
 
 
 # ---- NetworkX ----
@@ -327,21 +293,14 @@ def to_networkx(dataset: GraphDataset, index: int) -> nx.Graph:
 
 def from_networkx(
     graphs: Sequence[nx.Graph],
-    y: Sequence[Hashable] | None = None,
-    *,
-    name: str = "graphs",
-    node_label: str = "label",
-    node_attributes: str = "attributes",
-    edge_label: str = "label",
-    edge_attributes: str = "attributes",
-    features: Features | None = None,
+    y: Values,
+    name: str,
+    attributes: tuple[str, str, str, str],
+    features: Features | None,
 ) -> GraphDataset:
-    """``GraphDataset.from_networkx``"""
+    """``GraphDataset.from_networkx``; ``attributes`` are the names of its four keyword arguments, in their order."""
+    node_label, node_attributes, edge_label, edge_attributes = attributes
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
-    ends: list[tuple[int, int]] = []
-    for g, first in zip(graphs, np.cumsum(sizes) - sizes, strict=True):
-        number = {node: int(first) + i for i, node in enumerate(g)}
-        ends += [(number[u], number[v]) for u, v in g.edges()]
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]
     if y is None:
@@ -349,12 +308,10 @@ def from_networkx(
         if missing is not None:
             raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
         y = [g.graph["y"] for g in graphs]
-    if len(y) != len(graphs):
-        raise DataError(f"{len(y)} classes for {len(graphs)} graphs")
     dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
-        edge_index=np.asarray(ends, dtype=np.int64).reshape(-1, 2).T,
+        edge_index=joined_edges([networkx_edges(g) for g in graphs], sizes),
         y=y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y),
         node_labels=_column(nodes, node_label),
         node_attributes=_matrix(nodes, node_attributes),
@@ -364,6 +321,12 @@ def from_networkx(
         features=features,
     )
     return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,))
+
+
+def networkx_edges(graph: nx.Graph) -> IntArray:
+    """[2, E] with the nodes as numbers, in the order of the graph."""
+    number = {node: i for i, node in enumerate(graph)}
+    return np.asarray([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
 
 
 def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:

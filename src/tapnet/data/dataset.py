@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet._loops.csr import cut_graphs
-from tapnet._loops.jit import array
-from tapnet._loops.ranges import concatenated_ranges, offsets
+from tapnet._loops.csr import cut_graphs, nodes_and_edges
+from tapnet._loops.ranges import offsets
 from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 
@@ -25,6 +24,14 @@ if TYPE_CHECKING:
 
 Features = Literal["labels", "degrees", "attributes"]
 Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or one boolean a graph
+# The optional tensors of a data set, and whether their rows are nodes or edges.
+NODE_AND_EDGE_DATA = {
+    "node_labels": "node",
+    "node_attributes": "node",
+    "edge_labels": "edge",
+    "edge_attributes": "edge",
+    "self_loop": "node",
+}
 
 
 class Prepared(Protocol):
@@ -162,16 +169,10 @@ class GraphDataset:
             IndexError: There is no such graph.
         """
         graphs = self._graph_numbers(indices)
-        arrays = (array(t) for t in (graphs, self.node_ptr, self.rowptr, self.col))
-        ptr, nodes, rowptr, col = map(torch.from_numpy, cut_graphs(*arrays))
-        return GraphBatch(
-            self.x.index_select(0, nodes),
-            self.y.index_select(0, graphs),
-            ptr,
-            rowptr,
-            col,
-            prepared={name: values.cut(graphs) for name, values in self.prepared.items()},
-        )
+        ptr, nodes, rowptr, col = cut_graphs(graphs, self.node_ptr, self.rowptr, self.col)
+        prepared = {name: values.cut(graphs) for name, values in self.prepared.items()}
+        x, y = self.x.index_select(0, nodes), self.y.index_select(0, graphs)
+        return GraphBatch(x, y, ptr, rowptr, col, prepared=prepared)
 
     def subset(self, indices: Indices) -> GraphDataset:
         """Makes the data set of some graphs; classes and categories keep their numbers.
@@ -186,27 +187,13 @@ class GraphDataset:
             IndexError: There is no such graph.
         """
         graphs = self._graph_numbers(indices)
-        sizes = self.nodes_per_graph[graphs]
-        nodes = concatenated_ranges(self.node_ptr[graphs], sizes)
-        edges = concatenated_ranges(self.rowptr[nodes], self.degree[nodes])
-
-        def pick(values: Tensor | None, rows: Tensor) -> Tensor | None:
-            return None if values is None else values[rows]
-
-        return replace(
-            self,
-            prepared={},
-            node_ptr=offsets(sizes),
-            rowptr=offsets(self.degree[nodes]),
-            col=self.col[edges],
-            y=self.y[graphs],
-            x=self.x[nodes],
-            node_labels=pick(self.node_labels, nodes),
-            node_attributes=pick(self.node_attributes, nodes),
-            edge_labels=pick(self.edge_labels, edges),
-            edge_attributes=pick(self.edge_attributes, edges),
-            self_loop=pick(self.self_loop, nodes),
-        )
+        nodes, edges = nodes_and_edges(graphs, self.node_ptr, self.rowptr)
+        chosen: dict[str, Any] = {"y": self.y[graphs], "x": self.x[nodes], "col": self.col[edges], "prepared": {}}
+        chosen |= {"node_ptr": offsets(self.nodes_per_graph[graphs]), "rowptr": offsets(self.degree[nodes])}
+        for key, of in NODE_AND_EDGE_DATA.items():
+            values = getattr(self, key)
+            chosen[key] = None if values is None else values[nodes if of == "node" else edges]
+        return replace(self, **chosen)
 
     def _graph_numbers(self, indices: Indices) -> Tensor:
         numbers = np.asarray(indices)
@@ -232,19 +219,22 @@ class GraphDataset:
         Raises:
             SettingError: The data set has no such labels or attributes.
         """
-        if features == "labels":
-            if self.node_labels is None:
-                raise SettingError(f"{self.name} has no node labels; features='degrees' works on every data set")
-            return replace(self, x=self.node_labels, categories=self.node_label_values, features=features, prepared={})
-        if features == "attributes":
-            if self.node_attributes is None:
-                raise SettingError(f"{self.name} has no node attributes")
-            return replace(self, x=self.node_attributes, categories=None, features=features, prepared={})
+        categories: tuple[Hashable, ...] | None = None
         if features == "degrees":
             listed = self.degree if self.self_loop is None else self.degree + self.self_loop
             values, x = torch.unique(listed, return_inverse=True)
-            return replace(self, x=x, categories=tuple(values.tolist()), features=features, prepared={})
-        raise SettingError(f"features is 'labels', 'degrees' or 'attributes', not {features!r}")
+            categories = tuple(values.tolist())
+        elif features == "labels":
+            if self.node_labels is None:
+                raise SettingError(f"{self.name} has no node labels; features='degrees' works on every data set")
+            x, categories = self.node_labels, self.node_label_values
+        elif features == "attributes":
+            if self.node_attributes is None:
+                raise SettingError(f"{self.name} has no node attributes")
+            x = self.node_attributes
+        else:
+            raise SettingError(f"features is 'labels', 'degrees' or 'attributes', not {features!r}")
+        return replace(self, x=x, categories=categories, features=features, prepared={})
 
     # ---- PyG ----
 
@@ -316,14 +306,7 @@ class GraphDataset:
         """
         from tapnet.data.convert import from_pyg
 
-        return from_pyg(
-            graphs,
-            name=name,
-            classes=classes,
-            categories=categories,
-            edge_categories=edge_categories,
-            features=features,
-        )
+        return from_pyg(graphs, name, classes, categories, edge_categories, features)
 
     # ---- NetworkX ----
 
@@ -383,13 +366,5 @@ class GraphDataset:
         """
         from tapnet.data.convert import from_networkx
 
-        return from_networkx(
-            graphs,
-            y,
-            name=name,
-            node_label=node_label,
-            node_attributes=node_attributes,
-            edge_label=edge_label,
-            edge_attributes=edge_attributes,
-            features=features,
-        )
+        attributes = (node_label, node_attributes, edge_label, edge_attributes)
+        return from_networkx(graphs, y, name, attributes, features)

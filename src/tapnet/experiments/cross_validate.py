@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,6 @@ def cross_validate(
     only_folds: Iterable[int] | None = None,
     epochs: int = 200,
     seed: int = 0,
-    training: TrainingSettings | Mapping[str, Any] | None = None,
     features: Features | None = None,
     data_dir: str | Path | None = None,
     out: str | Path | None = None,
@@ -110,7 +109,6 @@ def cross_validate(
         only_folds: the numbers of those to run, from 0; None runs all.
         epochs: of training on a fold.
         seed: of initial weights, order and dropout.
-        training: training settings other than the system's own, such as ``{"lr": 0.01}``; its epochs do not count.
         features: what a node is: "labels", "degrees" or "attributes"; None chooses as `load_dataset` does.
         data_dir: the folder with data sets by name.
         out: the folder for results, models and checkpoints; None keeps nothing. ``{run}`` in it stands for a name
@@ -123,7 +121,7 @@ def cross_validate(
         checkpoint_every: so many epochs.
         final: whether to train a model on all graphs as well; it needs ``out``.
         progress: called with an `Event` after every epoch; None shows bars on a terminal or in a notebook.
-        **settings: of the system or of training, by name.
+        **settings: of the system or of training, by name, such as ``lr=0.01``.
 
     Returns:
         Mean, deviation and scores of the folds, with everything behind them.
@@ -139,7 +137,10 @@ def cross_validate(
         >>> result.scores == [result.mean]
         True
     """
-    _check_counts(jobs=jobs, threads=threads, devices=devices, checkpoint_every=checkpoint_every)
+    counts = {"jobs": jobs, "threads": threads, "devices": devices, "checkpoint_every": checkpoint_every}
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise SettingError(f"{name} is at least 1, not {count}")
     if devices > 1 and cluster is not None:
         raise SettingError("several devices share a fold, a cluster takes whole folds: choose one of them")
     if devices > 1:
@@ -149,15 +150,27 @@ def cross_validate(
     if final and out is None:
         raise SettingError("a final model needs a folder to be kept in: give out")
     spec = find_model(model)
-    named_pool = None if pool is None else find_name(pool, allow_import=True)  # a class of the user's own is known now
-    given = {name: value for name, value in {"pool": named_pool, **settings}.items() if value is not None}
-    steps = _training_settings(spec, training, given)
-    if spec.fit is not None and devices > 1:
-        raise SettingError(f"the model {model} is no network, so several devices have nothing to share")
-    if spec.fit is not None and final:
-        raise SettingError(f"the model {model} is no network, so there is no final model to save")
-    rules, numbers = check_protocol(protocol, folds), _fold_numbers(only_folds, folds)
-    data, reference = _load(dataset, data_dir, check_features(features), spec, given)
+    if spec.fit is not None and (devices > 1 or final):
+        lacks = "several devices have nothing to share" if devices > 1 else "there is no final model to save"
+        raise SettingError(f"the model {model} is no network, so {lacks}")
+    own_pool = "" if pool is None else find_name(pool, allow_import=True)  # a class of the user's own is known now
+    given = {name: value for name, value in {"pool": own_pool or None, **settings}.items() if value is not None}
+    steps = _training_settings(spec, given)
+    rules, features = check_protocol(protocol, folds), check_features(features)
+    numbers = list(range(folds)) if only_folds is None else sorted(set(only_folds))
+    if not numbers:
+        raise SettingError("only_folds names no fold")
+    for number in numbers:
+        check_protocol(protocol, folds, number)
+    is_only_here = own_pool.startswith("__main__:") or "<locals>" in own_pool  # other processes cannot import it
+    if is_only_here and (devices > 1 or cluster is not None):
+        raise SettingError(f"other processes cannot import {own_pool}: put the class into a module")
+    spec.make_settings("", given)  # what is wrong with them is said before anything is read
+    data = dataset if isinstance(dataset, GraphDataset) else load_dataset(dataset, data_dir, features=features)
+    data = data if features in (None, data.features) else data.with_features(features)
+    source = "" if isinstance(dataset, GraphDataset) else str(dataset)
+    reference = DataReference(source, data_dir, features=features, dataset=data)
+    require_classes(data)
     split(data.y, rules, folds, 0)
     chosen = spec.make_settings(data.name, given)
     spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
@@ -174,28 +187,29 @@ def cross_validate(
         threads=threads,
         device=find_device(device),
         devices=devices,
-        pool_source=source_digest(named_pool) if named_pool else "",
+        pool_source=source_digest(own_pool),
     )
     trials = [replace(first, fold=fold) for fold in numbers]
-    own_pools = [named_pool] if named_pool and ":" in named_pool else []
-    only_here = any(name.startswith("__main__:") for name in own_pools)  # other processes cannot import it
     options: dict[str, Any] = {
-        "jobs": 1 if only_here else jobs or max(1, available_cores() // threads),
+        "jobs": 1 if is_only_here else jobs or max(1, available_cores() // threads),
         "cluster": cluster,
         "checkpoint_every": checkpoint_every,
-        "pools": own_pools,
+        "pools": [own_pool] if ":" in own_pool else [],
     }
     if torchrun_rank() > 0:  # the first process of the group has the store, and the result
         run_trials(trials, reference, Store(Path()), **options)
         return CrossValidation([])
-    with ExitStack() as stack:
-        if out is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tapnet-")))
-        else:
-            folder = Path(str(out).replace("{run}", _run_name(first)))
-        store = Store(folder)
-        found = _run(trials, data, reference, store, progress, options, kept=out is not None)
-        return _with_final(found, data, store, checkpoint_every) if final else found
+    kept = None if out is None else str(out).replace("{run}", _run_name(first))
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="tapnet-") as folder:
+        store = Store(Path(folder))
+        found = _run(trials, data, reference, store, progress, options)
+        found = found if kept else replace(found, folder=None)
+        if final:
+            found = replace(found, final=_train_final(found, data, store, checkpoint_every))
+        elif is_of_another_run(store.folder / FINAL_MODEL, found):
+            warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
+        store.save_run({**found.to_dict(), "state": "complete"})
+        return found
 
 
 def _run(
@@ -205,86 +219,37 @@ def _run(
     store: Store,
     progress: Callable[[Event], None] | None,
     options: Mapping[str, Any],
-    kept: bool,
 ) -> CrossValidation:
-    stored = {trial for trial in trials if store.load(trial) is not None}
+    done = sum(store.load(trial) is not None for trial in trials)
     origin = {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum}
     about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
-    with nullcontext(progress) if progress else progress_bars(trials, len(stored)) as on_event:
+    with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:
         complete = run_trials(trials, reference, store, on_event=on_event, **options)
     results = [result for trial in trials if (result := store.load(trial)) is not None]
     if not complete:
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
-    found = CrossValidation(results, store.folder if kept else None, data=origin)
-    store.save_run({**found.to_dict(), "state": "complete"})
-    if kept and is_of_another_run(store.folder / FINAL_MODEL, found):
-        warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=3)
-    return found
+    return CrossValidation(results, store.folder, data=origin)
 
 
-def _with_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> CrossValidation:
+def _train_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> Path:
+    store.save_run({**found.to_dict(), "state": "complete"})  # of the folds, should this be stopped
     epochs = FinalTrial.after(found).training.epochs
     try:
         with counting(epochs, f"final model, all {len(data)} graphs: epochs") as advance:
-            file = train_final(found, data, store, checkpoint_every=checkpoint_every, progress=advance)
+            return train_final(found, data, store, checkpoint_every=checkpoint_every, progress=advance)
     except KeyboardInterrupt:
         raise Interrupted("stopped while training the final model") from None
-    found = replace(found, final=file)
-    store.save_run({**found.to_dict(), "state": "complete"})
-    return found
 
 
-def _check_counts(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise SettingError(f"{name} is at least 1, not {count}")
-
-
-def _training_settings(
-    spec: ModelSpec, training: TrainingSettings | Mapping[str, Any] | None, given: dict[str, Any]
-) -> dict[str, Any]:
-    """The system's own training settings but for what was given; what is among ``given`` moves there."""
+def _training_settings(spec: ModelSpec, given: dict[str, Any]) -> dict[str, Any]:
+    """The system's own training settings but for those among ``given``, which are taken out of it."""
     names = {*TrainingSettings.names()} - {"epochs"}
     spec.settings.check_names(given, f"the model {spec.name}", also=names)
-    values = training.to_dict() if isinstance(training, TrainingSettings) else dict(training or {})
-    values.pop("epochs", None)
-    TrainingSettings.check_names(values)
-    values |= {name: given.pop(name) for name in names & given.keys()}
+    values = {name: given.pop(name) for name in names & given.keys()}
     if spec.fit is not None and values:
         raise SettingError(f"the model {spec.name} is not trained in steps: it has no {', '.join(values)}")
     return {**spec.training, **values}
-
-
-def _fold_numbers(only: Iterable[int] | None, folds: int) -> list[int]:
-    numbers = list(range(folds)) if only is None else sorted(set(only))
-    if not numbers:
-        raise SettingError("only_folds names no fold")
-    for number in numbers:
-        if not 0 <= number < folds:
-            raise SettingError(f"the folds are 0 to {folds - 1}; there is no fold {number}")
-    return numbers
-
-
-def _load(
-    dataset: str | Path | GraphDataset,
-    data_dir: str | Path | None,
-    features: Features | None,
-    spec: ModelSpec,
-    given: Mapping[str, Any],
-) -> tuple[GraphDataset, DataReference]:
-    """The data, and how other processes get them; settings are checked before anything is read."""
-    if isinstance(dataset, GraphDataset):
-        data = dataset if features in (None, dataset.features) else dataset.with_features(features)
-        reference = DataReference("", None, dataset=data)
-    else:
-        spec.make_settings(str(dataset), given)
-        data = load_dataset(dataset, data_dir, features=features)
-        reference = DataReference(
-            str(dataset), None if data_dir is None else str(data_dir), features=features, dataset=data
-        )
-    require_classes(data)
-    return data, reference
 
 
 def _run_name(trial: Trial) -> str:

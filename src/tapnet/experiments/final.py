@@ -18,16 +18,8 @@ from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 from tapnet.files import remove_partial_files
 from tapnet.inference.model import SavedModel
-from tapnet.inference.model_file import (
-    FINAL_MODEL,
-    CrossValidationRecord,
-    FinalRecord,
-    ModelCard,
-    TrainingRecord,
-    read_model,
-)
+from tapnet.inference.model_file import FINAL_MODEL, CrossValidationRecord, FinalRecord, ModelCard, read_model
 from tapnet.models.base import GraphClassifier
-from tapnet.training.protocol import PROTOCOLS
 
 EPOCHS_RULE = "the median of the folds' epochs"
 GRAPHS_CHECKED = 256
@@ -78,13 +70,16 @@ def train_final(
         TapnetError: if training diverged, so that the model's answers are no numbers.
     """
     trial, file = FinalTrial.after(summary), store.folder / FINAL_MODEL
-    card = describe_final(trial, dataset, summary)
+    card = _describe(trial, dataset, summary)
     with store.claim(trial, wait=True):
         there = _card_in(file)
         if there is None or there.to_dict() != card.to_dict():
             remove_partial_files(file)
             saved = SavedModel(_trained(trial, dataset, store, checkpoint_every, progress), card)
-            _check_answers(saved, dataset, trial.training.lr)
+            some = saved.encode(dataset.subset(range(min(len(dataset), GRAPHS_CHECKED))))
+            if not bool(saved.probabilities(some).isfinite().all()):
+                advice = f"lr is {trial.training.lr:g}, a smaller one may help"
+                raise TapnetError(f"training the final model diverged: its answers are no numbers; {advice}")
             saved.save(file)
         store.drop_checkpoint(trial)
     return file
@@ -106,31 +101,14 @@ def _trained(
     return trainer.model.cpu().eval()
 
 
-def _check_answers(saved: SavedModel, dataset: GraphDataset, lr: float) -> None:
-    """Some of the graphs that it was trained on must get numbers for answers."""
-    some = saved.encode(dataset.subset(range(min(len(dataset), GRAPHS_CHECKED))))
-    if not bool(saved.probabilities(some).isfinite().all()):
-        raise TapnetError(
-            f"training the final model diverged: its answers are no numbers; lr is {lr:g}, a smaller one may help"
-        )
-
-
-def describe_final(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> ModelCard:
+def _describe(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> ModelCard:
     """The card of a final model: also how it was trained, and which accuracy to expect."""
-    first = summary.results[0].trial
     final = FinalRecord(key=trial.key, graphs=len(dataset), epochs=trial.training.epochs, epochs_rule=EPOCHS_RULE)
-    measured = CrossValidationRecord(
-        mean=summary.mean,
-        std=summary.std,
-        protocol=first.protocol,
-        reading=PROTOCOLS[first.protocol],
-        rules=summary.rules,
-        num_folds=first.folds,
-        epochs=first.training.epochs,
-        folds=[{"fold": r.trial.fold, **r.reading._asdict()} for r in summary.results],
-    )
+    said = {k: v for k, v in summary.to_dict().items() if k in CrossValidationRecord.model_fields}
+    folds = [{"fold": r.trial.fold, **r.reading._asdict()} for r in summary.results]
+    measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": folds})
     values = {k: v for k, v in trial.to_dict().items() if k != "trains_on"} | {"fold": None}
-    return ModelCard.of(TrainingRecord(**values), dataset, final=final, cross_validation=measured)
+    return ModelCard.of(values, dataset, final=final, cross_validation=measured)
 
 
 def _card_in(file: Path) -> ModelCard | None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.summary import in_words
@@ -51,13 +51,8 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
         return
     one_system = is_one_system(trials)
     total = sum(t.training.epochs for t in trials)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(),
-    )
+    note = "{task.fields[note]}"
+    columns = ("{task.description}", BarColumn(bar_width=None), MofNCompleteColumn(), note, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
         whole = progress.add_task(f"{trials[0].dataset}, epochs in all", total=total, note="", completed=0)
         bars: dict[str, TaskID] = {}
@@ -70,9 +65,8 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
             if key not in bars:
                 bars[key] = progress.add_task("", total=epochs, note="")
             epochs_done[key] = event.epoch
-            progress.update(bars[key], description=escape(label_of(event, one_system)))
-            note = f"{event.accuracy:5.1f} %" if event.epoch else ""
-            progress.update(bars[key], completed=event.epoch, note=note)
+            label, note = escape(label_of(event, one_system)), f"{event.accuracy:5.1f} %" if event.epoch else ""
+            progress.update(bars[key], description=label, completed=event.epoch, note=note)
             if event.epoch == epochs:
                 finished += 1
                 progress.remove_task(bars[key])

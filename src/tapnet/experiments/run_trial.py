@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.splits import Split
+from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Trial, TrialResult, rounded, versions
-from tapnet.inference.model_file import ModelCard, TrainingRecord
+from tapnet.inference.model_file import ModelCard
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.ops.connectivity import Connectivity
@@ -27,16 +27,6 @@ Progress = Callable[[int, float], None]  # epochs done, accuracy that the protoc
 
 class Interrupted(KeyboardInterrupt):
     """Training was asked to stop; what was done is in the checkpoints."""
-
-
-class TrialStore(Protocol):
-    """Where a trial's checkpoints, model and result go: a `Store`, or what stands for it in another process."""
-
-    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None: ...
-    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None: ...
-    def drop_checkpoint(self, trial: Trial) -> None: ...
-    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None: ...
-    def save(self, result: TrialResult) -> None: ...
 
 
 def run_trial(
@@ -75,12 +65,12 @@ def run_trial(
         run.train_epoch()
         run.seconds = time.perf_counter() - started
         progress(run.epoch, run.reading.accuracy)
-        finished = run.epoch == trial.training.epochs
-        if not finished and group.broadcast(should_stop()):
-            store.save_checkpoint(trial, run.state())
-            raise Interrupted
-        if not finished and run.epoch % checkpoint_every == 0:
-            store.save_checkpoint(trial, run.state())
+        if run.epoch < trial.training.epochs:
+            stopped = group.broadcast(should_stop())
+            if stopped or run.epoch % checkpoint_every == 0:
+                store.save_checkpoint(trial, run.state())
+            if stopped:
+                raise Interrupted
     result = run.result()
     store.save_model(trial, run.best_weights, describe_model(trial, dataset))
     store.save(result)
@@ -103,7 +93,7 @@ def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progr
 
 def describe_model(trial: Trial, dataset: GraphDataset, **more: Any) -> ModelCard:
     """The card of the model of a trial."""
-    return ModelCard.of(TrainingRecord(**trial.to_dict()), dataset, **more)
+    return ModelCard.of(trial.to_dict(), dataset, **more)
 
 
 def make_trainer(trial: Trial, dataset: GraphDataset, graphs: Tensor, group: ProcessGroup = SINGLE_PROCESS) -> Trainer:
@@ -121,7 +111,7 @@ class TrialRun:
 
     def __init__(self, trial: Trial, dataset: GraphDataset, group: ProcessGroup = SINGLE_PROCESS) -> None:
         self.trial = trial
-        self.split: Split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
+        self.split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
         self.trainer = make_trainer(trial, dataset, self.split.train, group)
         self.seconds = 0.0
         self.curves: dict[str, list[float]] = {"train_loss": [], "test_accuracy": []}
@@ -141,19 +131,15 @@ class TrialRun:
 
     def train_epoch(self) -> None:
         """Trains and evaluates an epoch; its weights are kept if the protocol would report it."""
-        self._record(train_loss=self.trainer.train_epoch())
-        _, accuracy = self.trainer.evaluate(self.split.test)
-        self._record(test_accuracy=accuracy)
+        values = {"train_loss": self.trainer.train_epoch()}
+        _, values["test_accuracy"] = self.trainer.evaluate(self.split.test)
         if self.split.validation is not None:
-            loss, accuracy = self.trainer.evaluate(self.split.validation)
-            self._record(validation_loss=loss, validation_accuracy=accuracy)
+            values["validation_loss"], values["validation_accuracy"] = self.trainer.evaluate(self.split.validation)
+        for name, value in values.items():
+            self.curves[name].append(rounded(value))
         if self.reading.epoch == self.epoch:
             weights = self.trainer.model.state_dict()
             self.best_weights = {k: v.detach().cpu().clone() for k, v in weights.items()}
-
-    def _record(self, **values: float) -> None:
-        for name, value in values.items():
-            self.curves[name].append(rounded(value))
 
     def result(self) -> TrialResult:
         """The result of the trial, if this was its last epoch."""

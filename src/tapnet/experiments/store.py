@@ -23,8 +23,28 @@ from tapnet.files import is_special_file, remove_partial_files, write_atomically
 from tapnet.inference.model_file import ModelCard, write_model
 
 
+class TrialStore:
+    """Where a trial's checkpoints, model and result go. This one keeps nothing; subclasses keep what they can."""
+
+    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
+        """The last state that was stored; None if there is none."""
+        return None
+
+    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
+        """Stores the state of a trial under way."""
+
+    def drop_checkpoint(self, trial: Trial) -> None:
+        """Removes a trial's checkpoint."""
+
+    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
+        """Stores the model of a trial."""
+
+    def save(self, result: TrialResult) -> None:
+        """Stores a result."""
+
+
 @dataclass(frozen=True)
-class Store:
+class Store(TrialStore):
     """A folder of results: ``trials/KEY.json``, ``models/KEY.safetensors``, ``checkpoints/KEY.pt``, ``run.json``.
 
     Several programs may share one: a trial is trained by the program that has claimed it.
@@ -143,8 +163,7 @@ class Store:
     def results(self) -> Iterator[TrialResult]:
         """Every result that is there and whole, whatever its trial; files may have come from another machine."""
         for file in sorted((self.folder / "trials").glob("*.json")):
-            result = self._read(file, file.stem)
-            if result is not None:
+            if (result := self._read(file, file.stem)) is not None:
                 yield result
 
     def save_run(self, values: Mapping[str, Any]) -> None:
@@ -160,11 +179,7 @@ class Store:
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
         """Stores the state of a trial under way."""
-        self.write_checkpoint(trial, pack_checkpoint(trial, state))
-
-    def write_checkpoint(self, trial: Trial, packed: bytes) -> None:
-        """Stores a checkpoint that was packed elsewhere."""
-        write_atomically(self.checkpoint_file(trial), packed)
+        write_atomically(self.checkpoint_file(trial), pack_checkpoint(trial, state))
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
         """The last state that was stored; None if there is none. A damaged file is renamed."""
@@ -189,10 +204,9 @@ SEAL_BYTES = 32
 
 def pack_checkpoint(trial: Trial, state: Mapping[str, Any]) -> bytes:
     """The content of a checkpoint's file."""
-    packed = io.BytesIO()
-    torch.save(state, packed)
-    content = packed.getvalue()
-    return _seal(trial, content) + content
+    content = io.BytesIO()
+    torch.save(state, content)
+    return _seal(trial, content.getvalue()) + content.getvalue()
 
 
 def unpack_checkpoint(trial: Trial, packed: bytes) -> dict[str, Any]:
@@ -228,23 +242,3 @@ def _set_aside(file: Path) -> None:
         pass  # another program has just done it
     except OSError as error:
         raise TapnetError(f"{file}: is damaged, and cannot be renamed ({error.strerror or error})") from None
-
-
-class NullStore:
-    """Keeps nothing: the store of every process of a group but the first."""
-
-    def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
-        """None: the first process shares what it has."""
-        return None
-
-    def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
-        """Does nothing."""
-
-    def drop_checkpoint(self, trial: Trial) -> None:
-        """Does nothing."""
-
-    def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
-        """Does nothing."""
-
-    def save(self, result: TrialResult) -> None:
-        """Does nothing."""

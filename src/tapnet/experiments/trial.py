@@ -15,6 +15,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy
+import torch
+
 from tapnet import __version__
 from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
@@ -191,18 +194,13 @@ def unpack_curve(curve: str | Sequence[float | None]) -> list[float]:
         text = unzip.decompress(base64.b64decode(curve, validate=True), LONGEST_CURVE)
         if unzip.unconsumed_tail:
             raise ValueError("a curve longer than any")
-        values: Sequence[float | None] = json.loads(text)
-    else:
-        values = curve
-    return [math.nan if v is None else rounded(v) for v in values]
+        return unpack_curve(json.loads(text))
+    return [math.nan if v is None else rounded(v) for v in curve]
 
 
 @cache
 def versions() -> dict[str, str]:
     """The versions of the program, its libraries and the machine."""
-    import numpy
-    import torch
-
     return {
         "tapnet": __version__,
         "torch": str(torch.__version__),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,9 +18,7 @@ from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
 from tapnet.inference.explain import Layer, explain
 from tapnet.inference.model import SavedModel
-from tapnet.models.tapnet import TAPNet
-from tapnet.nn.pool.select import SelectPooling, check_ratio
-from tapnet.nn.tap import TAPooling
+from tapnet.models.tapnet import TAPNet, TAPNetSettings
 from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
 
@@ -74,46 +71,43 @@ class Explorer:
         self.parts = None if self.data is None else self._parts(self.data)
         self._cached_layout = lru_cache(CACHED_LAYOUTS)(self._layout)
         self.predictions = lru_cache(None)(self._predictions)
-        self._warm_up()
+        self._keeps_nodes = self._warm_up()
 
-    def _warm_up(self) -> None:
+    def _warm_up(self) -> bool:
         """Explain one small graph: errors come now, and so does the compilation at first use."""
         edge_index = torch.tensor([[0, 1], [1, 0]])
         x = torch.zeros(2, self.network.in_channels) if self.saved.categories is None else torch.tensor([0, 0])
-        explain(self.network, GraphBatch.from_edge_index(x, edge_index))
         graph_layout(edge_index[:, :1].numpy(), 2)
+        return len(explain(self.network, GraphBatch.from_edge_index(x, edge_index)).layers) > 0
 
     # ---- the model and its data set ----
 
     def model(self) -> View:
         """The model: what it was trained on, how well it did, and what its sliders start with."""
-        settings, trial = self.network.settings, self.saved.card.trial
-        return {
-            "dataset": self.saved.name,
-            "pool": settings.pool,
-            "fold": trial.fold,
-            "folds": trial.folds,
-            "accuracy": self._accuracy(),
-            "accuracy_rules": self._accuracy_rules(),
-            "classes": list(self.saved.class_names),
-            "features": self.saved.features,
-            "connectivity": _connectivity(self.network),
-            "ratios": [pool.ratio for pool in _pools(self.network)],
-            "whole": [isinstance(pool.ratio, int) for pool in _pools(self.network)],  # a number of nodes, not a share
-            "graphs": 0 if self.data is None else len(self.data),
-            "missing": self.missing,
-            "most_nodes": MOST_NODES,
-        }
+        trial, measured = self.saved.card.trial, self.saved.card.cross_validation
+        sliders = self._sliders(self.network.settings)
+        return (
+            sliders
+            | {
+                "dataset": self.saved.name,
+                "pool": self.network.settings.pool,
+                "fold": trial.fold,
+                "folds": trial.folds,
+                "accuracy": measured and [round(measured.mean, 1), round(measured.std, 1)],  # over the folds
+                "accuracy_rules": measured.rules[:LONGEST_NOTE] if measured else "",
+                "classes": list(self.saved.class_names),
+                "features": self.saved.features,
+                "whole": [isinstance(ratio, int) for ratio in sliders["ratios"]],  # a number of nodes, not a share
+                "graphs": 0 if self.data is None else len(self.data),
+                "missing": self.missing,
+                "most_nodes": MOST_NODES,
+            }
+        )
 
-    def _accuracy(self) -> list[float] | None:
-        """Mean and standard deviation over the folds of the cross-validation before a final model."""
-        measured = self.saved.card.cross_validation
-        return None if measured is None else [round(measured.mean, 1), round(measured.std, 1)]
-
-    def _accuracy_rules(self) -> str:
-        """The protocol, folds and epochs of that accuracy."""
-        measured = self.saved.card.cross_validation
-        return "" if measured is None else measured.rules[:LONGEST_NOTE]
+    def _sliders(self, settings: TAPNetSettings) -> View:
+        """The settings that can be changed; None or empty where the pooling layers have no such setting."""
+        connectivity = settings.connectivity if settings.pool == "tap" else None
+        return {"connectivity": connectivity, "ratios": list(settings.ratios) if self._keeps_nodes else []}
 
     def graphs(self) -> View:
         """Every graph of the data set, in columns: class, nodes, edges, and what the model used it for."""
@@ -241,11 +235,9 @@ class Explorer:
             "probabilities": _numbers(explanation.probabilities),
             "best": best,
             "predicted": self.saved.class_names[best],
-            "connectivity": _connectivity(network),
-            "ratios": [pool.ratio for pool in _pools(network)],
             "features": self.saved.features,
             "notes": [],
-        }
+        } | self._sliders(network.settings)
 
     def _layout(self, number: int) -> list[list[float]]:
         return _layout(self._data.subset([number]))
@@ -262,20 +254,16 @@ class Explorer:
         return category.tolist(), [known.get(value, value) for value in values]
 
     def _changed(self, choice: Choice) -> TAPNet:
-        """A copy of the network with the choice's settings, which shares the weights."""
-        network = copy.deepcopy(self.network, {id(p): p for p in self.network.parameters()})
-        pools, connectivity, ratios = _pools(network), choice.connectivity, choice.ratios
-        if ratios is not None and len(ratios) != len(pools):
-            raise SettingError(f"there are {len(pools)} pooling layers, so {len(pools)} ratios, not {len(ratios)}")
-        for pool, ratio in zip(pools, ratios or (), strict=False):
-            pool.ratio = check_ratio(ratio)
-        if connectivity is not None:
-            if not math.isfinite(connectivity):
-                raise SettingError(f"connectivity is a finite number, not {connectivity}")
-            for pool in pools:
-                if not isinstance(pool, TAPooling):
-                    raise SettingError(f"connectivity is a setting of pool 'tap', not of {network.settings.pool!r}")
-                pool.connectivity = connectivity
+        """The network, or one with the choice's settings and the same weights."""
+        changes = {name: value for name, value in asdict(choice).items() if value is not None}
+        if not changes:
+            return self.network
+        layers = len(self._sliders(self.network.settings)["ratios"])
+        if len(changes.get("ratios", ())) not in (0, layers):
+            raise SettingError(f"there are {layers} pooling layers, so {layers} ratios, not {len(changes['ratios'])}")
+        settings = self.network.settings.replace(**changes)
+        network = TAPNet(self.network.in_channels, self.network.num_classes, **settings.to_dict()).eval()
+        network.load_state_dict(self.network.state_dict(), assign=True)
         return network
 
 
@@ -285,18 +273,9 @@ def _layer_view(layer: Layer) -> View:
     return {"nodes": layer.nodes.tolist(), "kept": layer.kept.tolist(), **columns}
 
 
-def _pools(network: TAPNet) -> list[SelectPooling]:
-    return [pool for pool in network.pools if isinstance(pool, SelectPooling)]
-
-
-def _connectivity(network: TAPNet) -> float | None:
-    return next((pool.connectivity for pool in _pools(network) if isinstance(pool, TAPooling)), None)
-
-
 def _edges(data: GraphDataset) -> NDArray[np.int64]:
     """[2, E], each edge once, for a data set of one graph."""
-    edges: NDArray[np.int64] = data.batch([0]).edges_once.numpy()
-    return edges
+    return np.asarray(data.batch([0]).edges_once)
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:

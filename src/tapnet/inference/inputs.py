@@ -68,9 +68,10 @@ def from_networkx(
     graphs: Sequence[nx.Graph], y: NDArray[np.int64], features: Features | None, node_label: str, node_attributes: str
 ) -> GraphDataset:
     """NetworkX graphs by the names of their attributes; where there are no labels, attributes are the features."""
+    labelled = False
     if features in (None, "labels"):
-        _check_nodes(graphs, node_label, features is not None or node_label != "label")
-    if features == "attributes" or (features is None and not _has_label(graphs, node_label)):
+        labelled = _check_nodes(graphs, node_label, features is not None or node_label != "label")
+    if features == "attributes" or (features is None and not labelled):
         _check_nodes(graphs, node_attributes, features is not None or node_attributes != "attributes")
     try:
         dataset = GraphDataset.from_networkx(
@@ -113,12 +114,8 @@ def from_pyg(
     return GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None)
 
 
-def _has_label(graphs: Sequence[nx.Graph], key: str) -> bool:
-    return any(key in values for g in graphs for _, values in g.nodes(data=True))
-
-
-def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> None:
-    """Every node has the attribute, or none of them has, if it is not needed."""
+def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> bool:
+    """Whether every node has the attribute; a ``DataError`` if only some have it, or none has it and it is needed."""
     having = [[key in values for _, values in g.nodes(data=True)] for g in graphs]
     some = any(map(any, having))
     lacking = next((i for i, has in enumerate(having) if not all(has)), None)
@@ -128,3 +125,4 @@ def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> None:
         own = ", ".join(map(repr, graphs[lacking].nodes[node]))
         has = f"; it has {own}" if own else ""
         raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}{has}")
+    return some

@@ -159,11 +159,9 @@ class SavedModel:
     def warn_if_other_data(self, dataset: GraphDataset) -> None:
         """Warns where a data set has the name of the training data but other content."""
         if dataset.checksum != self.card.trial.data:
-            warnings.warn(
-                f"{dataset.source or dataset.name} is not the {self.name} that the model was trained on, or it has "
-                "changed since",
-                stacklevel=2,
-            )
+            what = dataset.source or dataset.name
+            message = f"{what} is not the {self.name} that the model was trained on, or it has changed since"
+            warnings.warn(message, stacklevel=2)
 
     # ---- prediction ----
 
@@ -181,11 +179,11 @@ class SavedModel:
         Warns:
             UserWarning: for node categories that no training graph had.
         """
-        from tapnet.inference.predict import PredictedGroup, predict_input
+        from tapnet.inference.predict import PredictedGroup, predict_inputs, raise_error
 
         unseen = UnseenCategories(self.features)
         if isinstance(graphs, str | os.PathLike):
-            groups = list(predict_input(self, str(graphs), data_dir=data_dir, unseen=unseen))
+            groups = list(predict_inputs(self, [str(graphs)], data_dir=data_dir, unseen=unseen, on_error=raise_error))
         else:
             dataset = self.to_dataset(check_graphs(graphs))
             names = [f"graph {i}" for i in range(len(dataset))]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, WrapValidator
 from pydantic import model_validator as validator
@@ -39,16 +39,8 @@ def _dataset_name(value: Any) -> str:
     return name
 
 
-def _feature(value: Any) -> Any:
-    if value not in get_args(Features):
-        raise ValueError(f"features is one of {', '.join(get_args(Features))}, not {value!r:.40}")
-    return value
-
-
 def _shape(value: Any) -> Any:
-    return (
-        value if isinstance(value, DataShape) else DataShape(**{**value, "node_deciles": tuple(value["node_deciles"])})
-    )
+    return DataShape(**value | {"node_deciles": tuple(value["node_deciles"])}) if isinstance(value, dict) else value
 
 
 def _values(values: Any) -> Any:
@@ -145,8 +137,8 @@ class ModelCard(_Part):
 
     trial: TrainingRecord
     shape: Annotated[DataShape, BeforeValidator(_shape)]
-    classes: Annotated[tuple[Any, ...], BeforeValidator(_values)]
-    features: Annotated[Features, PlainValidator(_feature)]
+    classes: Annotated[tuple[Any, ...], AsTuple]
+    features: Features
     class_names: Words = None
     categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)]
     category_names: Words = None
@@ -158,27 +150,20 @@ class ModelCard(_Part):
 
     @validator(mode="after")
     def _check_sizes(self) -> ModelCard:
-        for what, names, values in (
-            ("class names", self.class_names, self.classes),
-            ("category names", self.category_names, self.categories),
-        ):
+        for names, values in ((self.class_names, self.classes), (self.category_names, self.categories)):
             if names and len(names) != len(values or ()):
-                raise ValueError(f"{len(names)} {what} for {len(values or ())} values")
+                raise ValueError(f"{len(names)} names for {len(values or ())} classes or categories")
         inputs = self.shape.in_channels if self.categories is None else len(self.categories)
         if (len(self.classes), max(inputs, 1)) != (self.shape.num_classes, self.shape.in_channels):
             raise ValueError("its classes or categories do not fit its sizes")
-        try:
-            hash((self.classes, self.categories))
-        except TypeError as error:
-            raise ValueError(f"a class or category cannot be compared: {error}") from None
+        hash((self.classes, self.categories))  # a ``TypeError`` for what cannot be one
         return self
 
     @classmethod
-    def of(cls, trial: TrainingRecord, dataset: GraphDataset, **more: Any) -> ModelCard:
-        """The card of a model that is trained on a data set."""
-        names = tuple(dataset.attribute_names or ()) or None
+    def of(cls, trial: Mapping[str, Any], dataset: GraphDataset, **more: Any) -> ModelCard:
+        """The card of a model that is trained on a data set; ``trial`` has the values of a `TrainingRecord`."""
         return cls(
-            trial=trial,
+            trial=TrainingRecord(**trial),
             shape=DataShape.of(dataset),
             classes=dataset.classes,
             features=dataset.features,
@@ -186,7 +171,7 @@ class ModelCard(_Part):
             categories=dataset.categories,
             category_names=dataset.category_names,
             label_attribute=dataset.label_attribute if dataset.features == "labels" else None,
-            attribute_names=names if dataset.features == "attributes" else None,
+            attribute_names=(dataset.attribute_names or None) if dataset.features == "attributes" else None,
             **more,
         )
 
@@ -201,6 +186,7 @@ class ModelCard(_Part):
 
         Raises:
             ValueError: in one sentence, if it is no card of a model.
+            TypeError: for a class or category that is not hashable.
         """
         json.dumps(values, allow_nan=False)  # every number is one
         try:

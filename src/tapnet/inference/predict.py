@@ -62,43 +62,24 @@ def predict_inputs(
         >>> for group in predict_inputs(load_model("run"), ["graphs/"]):  # doctest: +SKIP
         ...     print(group.graphs, group.probabilities.argmax(dim=1))
     """
-    on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
+    run = _Run(model, unseen, on_error or (lambda error: warnings.warn(str(error), stacklevel=3)), show_progress)
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
-            yield from predict_input(
-                model, name, prefix, data_dir=data_dir, unseen=unseen, on_error=on_error, show_progress=show_progress
-            )
+            layout = find(name, data_dir).layout
+            if layout.kind != "graphs":
+                yield from run.of_dataset(load_dataset(name, data_dir, features=model.features), prefix)
+            elif layout.place.is_file():
+                folder = name.removesuffix(layout.place.name) if prefix else ""
+                yield from run.of_files(layout.root.parent, [layout.place.name], folder)
+            else:
+                yield from run.of_files(layout.place, file_names(layout.place), prefix)
         except TapnetError as error:
-            on_error(error)
+            run.on_error(error)
 
 
-def predict_input(
-    model: SavedModel,
-    name: str,
-    prefix: str = "",
-    *,
-    data_dir: str | Path | None = None,
-    unseen: UnseenCategories | None = None,
-    on_error: OnError | None = None,
-    show_progress: bool = False,
-) -> Iterator[PredictedGroup]:
-    """The same for one input; without ``on_error`` the first file that cannot be read ends it.
-
-    Raises:
-        TapnetError: if the input as a whole cannot be read.
-    """
-    run = _Run(model, unseen, on_error or _raise, show_progress)
-    layout = find(name, data_dir).layout
-    if layout.kind != "graphs":
-        return run.of_dataset(load_dataset(name, data_dir, features=model.features), prefix)
-    if layout.place.is_file():
-        folder = name.removesuffix(layout.place.name) if prefix else ""
-        return run.of_files(layout.root.parent, [layout.place.name], folder)
-    return run.of_files(layout.place, file_names(layout.place), prefix)
-
-
-def _raise(error: TapnetError) -> None:
+def raise_error(error: TapnetError) -> None:
+    """What to do with an error, where the first one is to end a prediction."""
     raise error
 
 
@@ -118,41 +99,35 @@ class _Run(NamedTuple):
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
         group: list[tuple[str, FileGraph]] = []
         with self._counting(len(names), folder.name) as advance:
-            for name in names:
+            for number, name in enumerate(names, 1):
                 try:
                     group.append((prefix + name, FileGraph.read(folder / name)))
                 except DataError as error:
                     self.on_error(error)
-                if len(group) == GRAPHS_AT_ONCE or sum(graph.size for _, graph in group) > NODES_AT_ONCE:
+                full = len(group) == GRAPHS_AT_ONCE or sum(graph.size for _, graph in group) > NODES_AT_ONCE
+                if group and (full or number == len(names)):
                     yield from self._of_group(group)
                     group = []
                 advance(1)
-            if group:
-                yield from self._of_group(group)
 
     def _of_group(self, group: Sequence[tuple[str, FileGraph]]) -> Iterator[PredictedGroup]:
         """Each file is read as if it were alone; where they do not go together, one by one."""
-        graphs = [graph for _, graph in group]
+        names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
-            dataset = self.model.join_files(graphs, graphs[0].file if len(graphs) == 1 else "graphs")
-            found = self._predicted(dataset, [name for name, _ in group])
+            dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
+            found = [self._predicted(dataset, names)]
         except TapnetError as error:
             if len(group) == 1:
                 self.on_error(error)
-            else:
-                for one in group:
-                    yield from self._of_group([one])
-        else:
-            yield found
+            found = [one for pair in group for one in self._of_group([pair])] if len(group) > 1 else []
+        yield from found
 
     def _predicted(self, dataset: GraphDataset, names: list[str]) -> PredictedGroup:
         found = self.model.probabilities(self.model.encode(dataset, names, self.unseen))
         finite = found.isfinite().all(dim=1)
-        if not bool(finite.all()):
-            for i in (~finite).nonzero().flatten().tolist():
-                self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))
-            names, found = [names[i] for i in finite.nonzero().flatten().tolist()], found[finite]
-        return PredictedGroup(names, found)
+        for i in (~finite).nonzero().flatten().tolist():
+            self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))
+        return PredictedGroup([name for name, good in zip(names, finite.tolist(), strict=True) if good], found[finite])
 
     def _counting(self, total: int, title: str) -> AbstractContextManager[Callable[[int], None]]:
         return counting(total, title) if self.show_progress else nullcontext(lambda _: None)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tapnet.errors import DataError
 from tapnet.io.archive import Place
@@ -24,14 +20,3 @@ def not_plain_text(file: Place) -> DataError:
     except UnicodeDecodeError:  # of the file's name in its archive
         pass
     return DataError(f"{file}{line}: not plain text, so it cannot be read")
-
-
-def original_labels(numbers: Any, values: tuple[Any, ...] | None) -> NDArray[np.int64] | None:
-    """The whole numbers behind the categories; None where there are no categories."""
-    if numbers is None or values is None:
-        return None
-    table = np.asarray(values)
-    if not np.issubdtype(table.dtype, np.integer):
-        raise DataError("these formats hold whole numbers as labels, and this data set has others")
-    original: NDArray[np.int64] = table[np.asarray(numbers)]
-    return original

@@ -20,15 +20,8 @@ MAX_COMPRESSION, ALWAYS_BEARABLE_BYTES = 200, 1 << 24
 
 
 # What the standard library raises for a damaged file or archive.
-UNREADABLE = (
-    UnicodeDecodeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    NotImplementedError,
-    EOFError,
-    OSError,
-)
+_DAMAGED = (UnicodeDecodeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+UNREADABLE = (*_DAMAGED, NotImplementedError, EOFError, OSError)
 
 
 def open_archive(path: Path) -> zipfile.Path:
@@ -70,11 +63,10 @@ def readable_files(folder: Place, wanted: Callable[[str], bool]) -> list[str]:
     return [child.name for child in found if child.is_file()]
 
 
-def read_content(file: Place, limit: int) -> bytes:
-    """The first ``limit`` bytes of a file."""
+def read_content(file: Place, limit: int = -1) -> bytes:
+    """The first ``limit`` bytes of a file, or all of them."""
     try:
         with file.open("rb") as stream:
-            content: bytes = stream.read(limit)
-            return content
+            return stream.read(limit)
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None

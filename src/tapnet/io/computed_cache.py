@@ -86,14 +86,11 @@ def computed_now(items: int, compute: Callable[[int], Mapping[str, Array]]) -> d
 
 
 def _by_name(parts: list[dict[str, Any]]) -> dict[str, PerItem]:
+    def joined(key: str) -> Tensor:
+        return torch.from_numpy(np.concatenate([part[key] for part in parts]))
+
     names = [key.removeprefix("values ") for key in (parts[0] if parts else {}) if key.startswith("values ")]
-    return {
-        key: PerItem(
-            torch.from_numpy(np.concatenate([part[f"values {key}"] for part in parts])),
-            offsets(torch.from_numpy(np.concatenate([part[f"count {key}"] for part in parts]))),
-        )
-        for key in names
-    }
+    return {key: PerItem(joined(f"values {key}"), offsets(joined(f"count {key}"))) for key in names}
 
 
 def _joined(items: list[Mapping[str, Array]]) -> dict[str, Any]:

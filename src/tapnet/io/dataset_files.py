@@ -6,7 +6,7 @@ import glob
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from tapnet.errors import DataError
 from tapnet.io.archive import Place, open_archive, readable_files
@@ -60,19 +60,15 @@ def layout_of(path: Path) -> Layout:
 
 def find_layout(path: Path) -> Layout | None:
     """``layout_of``, but None where there is no data set. Folders (such as ``raw``) inside it are searched, too."""
-    if path.is_file():
-        if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
-            found = _find_in_folder(open_archive(path), path.stem)
-            return found and Layout(*found, root=path)
-        return Layout("graphs" if is_graph_file(path.name) else "text", path, path.stem, root=path)
-    if not path.is_dir():
+    if path.is_dir():
+        found = _find_in_folder(path, path.name if path.name not in ("", "..") else path.resolve().name)
+        return found and Layout(*found, root=cast(Path, found[1]))
+    if not path.is_file():
         return None
-    found = _find_in_folder(path, path.name if path.name not in ("", "..") else path.resolve().name)
-    if found is None:
-        return None
-    kind, place, prefix = found
-    assert isinstance(place, Path)
-    return Layout(kind, place, prefix, root=place)
+    if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
+        found = _find_in_folder(open_archive(path), path.stem)
+        return found and Layout(*found, root=path)
+    return Layout("graphs" if is_graph_file(path.name) else "text", path, path.stem, root=path)
 
 
 def is_graph_file(name: str) -> bool:
@@ -83,7 +79,7 @@ def is_graph_file(name: str) -> bool:
 def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
     inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("_", "."))]
     places = (folder, *sorted(inner, key=lambda child: child.name))
-    files = [(place, file) for place in places for file in _files(place, ".txt")]
+    files = [(place, file) for place in places for file in _files(place, ".txt") if file.endswith(".txt")]
     end = "_graph_indicator.txt"
     sets = [(place, file.removesuffix(end)) for place, file in files if file.endswith(end)]
     if sets:
@@ -102,19 +98,15 @@ def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
 
 def _folder_with(places: Sequence[Place], *endings: str) -> Place | None:
     """The first of the folders if it has such files, else the only other one that has."""
-    found = [
-        place
-        for place in places
-        if readable_files(place, lambda name: name.lower().endswith(endings) and not name.startswith("."))
-    ]
+    found = [place for place in places if _files(place, *endings)]
     if len(found) > 1 and found[0] is not places[0]:
         names = ", ".join(place.name for place in found)
         raise DataError(f"{places[0]}: graphs in several folders ({names}); name one of them")
     return found[0] if found else None
 
 
-def _files(place: Place, ending: str) -> list[str]:
-    return readable_files(place, lambda name: name.endswith(ending) and not name.startswith("."))
+def _files(place: Place, *endings: str) -> list[str]:
+    return readable_files(place, lambda name: name.lower().endswith(endings) and not name.startswith("."))
 
 
 def _may_hold_graphs(file: str) -> bool:

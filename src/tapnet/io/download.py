@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from tapnet import __version__
@@ -47,9 +46,21 @@ def download(entry: CatalogEntry | None, name: str, url: str) -> Path:
     Raises:
         OSError: It did not arrive, not as a whole, or it is another data set (requests' errors are OSErrors, too).
     """
+    import pooch
+
     suffix = ".txt" if entry is not None and entry.tu_name is None else ".zip"
     target = downloads() / f"{entry.name if entry else name}{suffix}"
-    _fetch(url, target, lambda file: _check_arrived(file, entry, name))
+    with download_bar(f"downloading {target.name}") as bar, replacing(target) as out:
+        options = {"timeout": TIMEOUT_SECONDS, "headers": {"User-Agent": f"tapnet/{__version__}"}}
+        pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES, **options)(url, out, None)
+        out.flush()
+        try:
+            _check_arrived(Path(out.name), entry, name)
+        except DataError as error:
+            reason = str(error).replace(out.name, target.name)
+            raise OSError(f"what arrived is not the data set ({reason})") from None
+        with replacing(_checksum_file(target)) as note:
+            note.write(pooch.file_hash(out.name).encode())
     return target
 
 
@@ -66,23 +77,6 @@ def is_intact(file: Path) -> bool:
 
 def _checksum_file(file: Path) -> Path:
     return file.with_name(f"{file.name}.sha256")
-
-
-def _fetch(url: str, target: Path, check: Callable[[Path], None]) -> None:
-    import pooch
-
-    with download_bar(f"downloading {target.name}") as bar, replacing(target) as out:
-        agent = {"User-Agent": f"tapnet/{__version__}"}
-        get = pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES, timeout=TIMEOUT_SECONDS, headers=agent)
-        get(url, out, None)
-        out.flush()
-        try:
-            check(Path(out.name))
-        except DataError as error:
-            reason = str(error).replace(out.name, target.name)
-            raise OSError(f"what arrived is not the data set ({reason})") from None
-        with replacing(_checksum_file(target)) as note:
-            note.write(pooch.file_hash(out.name).encode())
 
 
 def _check_arrived(file: Path, entry: CatalogEntry | None, name: str) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data.convert import IntArray, assemble
+from tapnet.data.convert import IntArray, assemble, joined_edges, networkx_edges
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import printable
@@ -90,15 +90,13 @@ class FileGraph:
     @classmethod
     def of(cls, graph: nx.Graph, file: str) -> FileGraph:
         """From a NetworkX graph; ``file`` stands in errors."""
-        number = {node: i for i, node in enumerate(graph)}
-        ends = [(number[u], number[v]) for u, v in graph.edges()]
         rows = [row for _, row in graph.nodes(data=True)]
         count = Counter(attribute for row in rows for attribute, value in row.items() if value is not None)
         if 0 < count[LABEL] < len(rows):
             lacks = next(node for node, row in graph.nodes(data=True) if row.get(LABEL) is None)
             raise DataError(f"{file}: node {lacks!r} has no {LABEL!r}, though others have")
         columns = {a: _column([row[a] for row in rows]) for a, times in count.items() if times == len(rows)}
-        return cls(file, len(graph), np.asarray(ends, dtype=np.int64).reshape(-1, 2).T, columns)
+        return cls(file, len(graph), networkx_edges(graph), columns)
 
 
 def _column(values: list[Any]) -> Column:
@@ -207,11 +205,10 @@ def join(
     if features == "attributes" and attributes is None:
         raise DataError(f"{name}: its nodes have no numbers")
     sizes = np.asarray([g.size for g in graphs], dtype=np.int64)
-    first = np.cumsum(sizes) - sizes
     dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
-        edge_index=np.concatenate([g.edge_index + start for g, start in zip(graphs, first, strict=True)], axis=1),
+        edge_index=joined_edges([g.edge_index for g in graphs], sizes),
         y=[None] * len(graphs) if y is None else y,
         node_labels=labels,
         node_attributes=attributes,
@@ -280,7 +277,7 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
     Raises:
         DataError: There are no graphs, or a file is wrong; the message names the file.
     """
-    names, y, notes = _Listed([place.name]) if place.is_file() else _listed(place)
+    names, y, notes = _listed(place)
     if not names:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
     graphs = []
@@ -292,8 +289,7 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
     if schema.category is None and schema.texts:
         texts = printable(", ".join(schema.texts))[:200]
         notes += (f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}",)
-    dataset = join(graphs, [schema] * len(graphs), name=name, y=y, source=str(place))
-    dataset = replace(dataset, notes=notes)
+    dataset = replace(join(graphs, [schema] * len(graphs), name=name, y=y, source=str(place)), notes=notes)
     return dataset if features is None else dataset.with_features(features)
 
 
@@ -302,7 +298,7 @@ def graph_names(path: str | Path) -> list[str]:
     layout = layout_of(Path(path))
     if layout.kind != "graphs":
         raise DataError(f"{path}: not a folder of graphs; its graphs have numbers, not names")
-    return [layout.place.name] if layout.place.is_file() else _listed(layout.place).files
+    return _listed(layout.place)[0]
 
 
 def class_of(file: Path) -> str | None:
@@ -332,20 +328,16 @@ def require_classes(dataset: GraphDataset) -> None:
         raise DataError(f"{dataset.name}: every graph is of class {dataset.classes[0]}; there is nothing to tell apart")
 
 
-class _Listed(NamedTuple):
-    files: list[str]
-    classes: list[str] | None = None
-    notes: tuple[str, ...] = ()
-
-
-def _listed(folder: Place) -> _Listed:
-    """The files of a data set in its order, and their classes, if there is a labels.csv."""
+def _listed(folder: Place) -> tuple[list[str], list[str] | None, tuple[str, ...]]:
+    """The files of a data set in its order, their classes, if there is a labels.csv, and notes for the user."""
+    if folder.is_file():
+        return [folder.name], None, ()
     there = file_names(folder)
     if not (folder / LABELS).is_file():
-        return _Listed(there)
+        return there, None, ()
     classes = read_classes(folder / LABELS, there)
     notes: tuple[str, ...] = ()
     if left_out := [file for file in there if file not in classes]:
         more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
         notes = (f"{folder / LABELS} does not list {', '.join(left_out[:3])}{more}: left out",)
-    return _Listed(list(classes), list(classes.values()), notes)
+    return list(classes), list(classes.values()), notes

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from tapnet.data.catalog import class_names, find_entry, label_names
+from tapnet.data.catalog import find_entry, names_by_count
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, SettingError
 from tapnet.io import parsed_cache
@@ -64,9 +64,9 @@ def load_dataset(
     dataset = replace(dataset, source=str(layout.root), place=place)
     entry = find_entry(layout.prefix) if place == "path" else find_entry(str(name_or_path))
     if entry is not None:
-        dataset = replace(
-            dataset, name=entry.name, label_names=label_names(dataset, entry), class_names=class_names(dataset, entry)
-        )
+        labels = names_by_count(dataset.node_labels, entry.label_counts)
+        classes = names_by_count(dataset.y, entry.class_counts)
+        dataset = replace(dataset, name=entry.name, label_names=labels, class_names=classes)
     wanted = features or (entry.features if entry else dataset.features)
     if wanted == "labels" and features is None and dataset.node_labels is None:
         wanted = dataset.features  # somebody's own data under the name of one of the paper's sets

@@ -63,12 +63,11 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
 
 def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
     folders = []
-    given = os.environ.get("TAPNET_DATA") if data_dir is None else data_dir
+    given, kind = (os.environ.get("TAPNET_DATA"), "TAPNET_DATA") if data_dir is None else (data_dir, "data-dir")
     if given:
-        folder = Path(given).expanduser()
-        if not folder.is_dir():
-            raise SettingError(f"{'TAPNET_DATA' if data_dir is None else 'data_dir'}: {folder} is not a folder")
-        folders.append((folder, "TAPNET_DATA" if data_dir is None else "data-dir"))
+        folders.append((Path(given).expanduser(), kind))
+        if not folders[0][0].is_dir():
+            raise SettingError(f"{kind.replace('-', '_')}: {folders[0][0]} is not a folder")
     grakel = find_spec("grakel")  # looked up, not imported
     if grakel is not None and grakel.origin is not None:
         folders.append((Path(grakel.origin).parent / "tests" / "data", "GraKeL"))

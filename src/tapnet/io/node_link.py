@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tapnet.errors import DataError
 
@@ -50,5 +50,4 @@ def _hashable(value: Any, name: str) -> Hashable:
         return tuple(_hashable(v, name) for v in value)
     if value is None or isinstance(value, dict):
         raise DataError(f"{name}: the name of a node is text or a number, not {value!r:.40}")
-    name_of_node: Hashable = value
-    return name_of_node
+    return cast(Hashable, value)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.files import cache_dir, replacing
@@ -40,14 +39,10 @@ def load(layout: Layout) -> GraphDataset | None:
 def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
     """Keeps a parsed copy. ``signed`` is the signature from before the files were read. Failures are ignored."""
     words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
-    arrays: dict[str, Any] = {key: getattr(dataset, key).numpy() for key in _ARRAYS if _is_tensor(dataset, key)}
+    arrays: dict[str, Any] = {key: array.numpy() for key in _ARRAYS if (array := getattr(dataset, key)) is not None}
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
     with contextlib.suppress(OSError), replacing(_file(layout)) as out:
         np.savez(out, **arrays)
-
-
-def _is_tensor(dataset: GraphDataset, key: str) -> bool:
-    return isinstance(getattr(dataset, key), Tensor)
 
 
 def _file(layout: Layout) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from tapnet.data.convert import IntArray, assemble
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.io._plain_text import NUMBER, not_plain_text, original_labels
-from tapnet.io.archive import UNREADABLE, Place
+from tapnet.io._plain_text import NUMBER, not_plain_text
+from tapnet.io.archive import Place, read_content
 
 
 def read_text(file: Place, *, name: str, features: Features | None = None) -> GraphDataset:
@@ -35,11 +35,7 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
     Raises:
         DataError: A line is wrong; the message names the file and the line.
     """
-    try:
-        with file.open("rb") as stream:
-            text = stream.read()
-    except UNREADABLE as error:
-        raise DataError(f"{file}: cannot be read ({error})") from None
+    text = read_content(file)
     if not text.isascii():
         raise not_plain_text(file)
     numbers, start, line = _tokens(text, file)
@@ -48,13 +44,15 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
     def wrong(row: int, reason: str) -> NoReturn:
         raise DataError(f"{file}:{line[row]}: {reason}")
 
+    def check(good: NDArray[np.bool_], rows: IntArray, reason: Callable[[int], str]) -> None:
+        if not good.all():
+            bad = int(np.argmin(good))
+            wrong(int(rows[bad]), reason(bad))
+
     def whole(position: IntArray | int, row: Any) -> Any:
         value = numbers[position]
         good = np.isfinite(value) & (value == np.floor(value)) & (np.abs(value) < 2**53)
-        if not np.all(good):
-            bad = int(np.argmin(good)) if np.ndim(good) else 0
-            row = int(np.asarray(row).reshape(-1)[bad])
-            wrong(row, f"{np.asarray(value).reshape(-1)[bad]:g} where a whole number belongs")
+        check(good, np.atleast_1d(row), lambda i: f"{np.atleast_1d(value)[i]:g} where a whole number belongs")
         return value.astype(np.int64)
 
     if len(start) == 0:
@@ -85,30 +83,23 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
     is_node = np.ones(len(start), dtype=bool)
     is_node[0] = is_node[headers] = False
     nodes = np.flatnonzero(is_node)
-    _check_rows(count[nodes] >= 2, nodes, wrong, lambda i: "a node's line begins with 'tag degree'")
+    check(count[nodes] >= 2, nodes, lambda i: "a node's line begins with 'tag degree'")
     tags, degree = whole(start[nodes], nodes), whole(start[nodes] + 1, nodes)
-    _check_rows(
+    check(
         (degree >= 0) & (degree <= count[nodes] - 2),
         nodes,
-        wrong,
         lambda i: f"{degree[i]} neighbours announced, {count[nodes[i]] - 2} values follow",
     )
     width = count[nodes] - 2 - degree
-    _check_rows(
-        width == width[0],
-        nodes,
-        wrong,
-        lambda i: f"{width[i]} attributes where the first node has {width[0]}",
-    )
+    check(width == width[0], nodes, lambda i: f"{width[i]} attributes where the first node has {width[0]}")
 
     source = np.repeat(np.arange(len(nodes)), degree)
     within = np.arange(len(source)) - np.repeat(np.cumsum(degree) - degree, degree)
     target = whole(np.repeat(start[nodes] + 2, degree) + within, nodes[source])
     size_of = np.repeat(sizes, sizes)[source]
-    _check_rows(
+    check(
         (target >= 0) & (target < size_of),
         nodes[source],
-        wrong,
         lambda i: f"neighbour {target[i]}, but the graph's nodes are 0 to {size_of[i] - 1}",
     )
     attributes = None
@@ -116,7 +107,7 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
         first = start[nodes] + 2 + degree
         with np.errstate(over="ignore"):  # becomes infinite, which the next line refuses
             attributes = numbers[first[:, None] + np.arange(width[0])].astype(np.float32)
-        _check_rows(np.isfinite(attributes).all(1), nodes, wrong, lambda i: "NaN or infinite")
+        check(np.isfinite(attributes).all(1), nodes, lambda i: "NaN or infinite")
     first_node = np.repeat(np.cumsum(sizes) - sizes, sizes)
     return assemble(
         name=name,
@@ -128,34 +119,6 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
         features=features,
         source=str(file),
     )
-
-
-def write_text(dataset: GraphDataset, file: Path) -> None:
-    """Writes a data set as one text file; without node labels every tag is 0. Edge data are left out.
-
-    Args:
-        dataset: The data set.
-        file: The file.
-
-    Raises:
-        DataError: A label is not a whole number, or a node has several.
-    """
-    labels, classes = (
-        original_labels(dataset.node_labels, dataset.node_label_values),
-        original_labels(dataset.y, dataset.classes),
-    )
-    if labels is not None and labels.ndim > 1:
-        raise DataError("the one-file format holds one label per node, and this data set has several")
-    node_ptr, rowptr = dataset.node_ptr.tolist(), dataset.rowptr.tolist()
-    with file.open("w", encoding="ascii") as out:
-        out.write(f"{len(dataset)}\n")
-        for g in range(len(dataset)):
-            out.write(f"{node_ptr[g + 1] - node_ptr[g]} {int(classes[g])}\n")  # type: ignore[index]
-            for i in range(node_ptr[g], node_ptr[g + 1]):
-                neighbors = dataset.col[rowptr[i] : rowptr[i + 1]].tolist()
-                words = [0 if labels is None else int(labels[i]), len(neighbors), *neighbors]
-                attributes = [] if dataset.node_attributes is None else dataset.node_attributes[i].tolist()
-                out.write(" ".join([*map(str, words), *(f"{a:.9g}" for a in attributes)]) + "\n")
 
 
 def _tokens(text: bytes, file: Place) -> tuple[NDArray[np.float64], IntArray, IntArray]:
@@ -179,9 +142,3 @@ def _tokens(text: bytes, file: Place) -> tuple[NDArray[np.float64], IntArray, In
                     raise DataError(f"{file}:{number}: {shown!r} where a number belongs") from None
         raise DataError(f"{file}: holds something other than numbers") from None
     return numbers, start, line + 1
-
-
-def _check_rows(good: NDArray[np.bool_], rows: IntArray, wrong: Any, reason: Any) -> None:
-    if not good.all():
-        bad = int(np.argmin(good))
-        wrong(int(rows[bad]), reason(bad))

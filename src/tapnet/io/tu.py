@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.data.convert import assemble
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text, original_labels
+from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text
 from tapnet.io.archive import UNREADABLE, Place
 from tapnet.progress import track_reading
 
@@ -65,82 +65,31 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     )
     sizes = np.bincount(graph, minlength=num_graphs)
     _require(
-        sizes > 0,
-        present["graph_labels"],
-        lambda g: f"graph {g + 1} has no nodes in {present['graph_indicator'].name}",
+        sizes > 0, present["graph_labels"], lambda g: f"graph {g + 1} has no nodes in {present['graph_indicator'].name}"
     )
     _require(
         np.logical_and.reduce((edges >= 0) & (edges < num_nodes)),
         present["A"],
-        lambda i: (
-            f"edge {edges[0, i] + 1}, {edges[1, i] + 1}: the nodes are 1 to {num_nodes}; one is outside every graph"
-        ),
+        lambda i: "edge {}, {}: the nodes are 1 to {}; one is outside every graph".format(*edges[:, i] + 1, num_nodes),
     )
     _require(
         graph[edges[0]] == graph[edges[1]],
         present["A"],
-        lambda i: (
-            f"edge {edges[0, i] + 1}, {edges[1, i] + 1} joins graph {graph[edges[0, i]] + 1} "
-            f"and graph {graph[edges[1, i]] + 1}"
-        ),
+        lambda i: "edge {}, {} joins graph {} and graph {}".format(*edges[:, i] + 1, *graph[edges[:, i]] + 1),
     )
-    for part, wanted, what in (
-        ("node_labels", num_nodes, "nodes"),
-        ("node_attributes", num_nodes, "nodes"),
-        ("edge_labels", num_edges, "edges"),
-        ("edge_attributes", num_edges, "edges"),
-    ):
-        if part in table and len(table[part]) != wanted:
-            raise DataError(f"{present[part]}: {len(table[part])} lines for {wanted} {what}")
+    data: dict[str, Any] = {part: rows for part, rows in table.items() if part in NODE_AND_EDGE_DATA}
+    for part, rows in data.items():
+        wanted = num_nodes if NODE_AND_EDGE_DATA[part] == "node" else num_edges
+        if len(rows) != wanted:
+            raise DataError(f"{present[part]}: {len(rows)} lines for {wanted} {NODE_AND_EDGE_DATA[part]}s")
 
     if (np.diff(graph) < 0).any():  # nodes of a graph that do not stand together: sort them by graph
         order = np.argsort(graph, kind="stable")
         edges = np.argsort(order, kind="stable")[edges]
-        table.update({part: table[part][order] for part in ("node_labels", "node_attributes") if part in table})
+        data |= {part: rows[order] for part, rows in data.items() if NODE_AND_EDGE_DATA[part] == "node"}
     return assemble(
-        name=name,
-        nodes_per_graph=sizes,
-        edge_index=edges,
-        y=y,
-        features=features,
-        source=str(folder),
-        node_labels=table.get("node_labels"),
-        node_attributes=table.get("node_attributes"),
-        edge_labels=table.get("edge_labels"),
-        edge_attributes=table.get("edge_attributes"),
+        name=name, nodes_per_graph=sizes, edge_index=edges, y=y, features=features, source=str(folder), **data
     )
-
-
-def write_tu(dataset: GraphDataset, folder: Path) -> None:
-    """Writes a data set as ``folder/NAME_A.txt`` … with its original labels.
-
-    Args:
-        dataset: The data set.
-        folder: The folder, which is made if it is not there.
-
-    Raises:
-        DataError: A label is not a whole number.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    whole = dataset.batch(range(len(dataset)))
-    loops = np.zeros((0, 2)) if dataset.self_loop is None else dataset.self_loop.nonzero().expand(-1, 2).numpy()
-
-    def with_loops(table: Any) -> Any:  # listed last; the data of a self-loop are not kept, so any will do
-        return table if table is None or not len(loops) else np.concatenate([table, table[[0] * len(loops)]])
-
-    tables: dict[str, Any] = {
-        "A": np.concatenate([whole.edge_index.T.numpy(), loops]) + 1,
-        "graph_indicator": whole.graph.numpy() + 1,
-        "graph_labels": original_labels(dataset.y, dataset.classes),
-        "node_labels": original_labels(dataset.node_labels, dataset.node_label_values),
-        "node_attributes": dataset.node_attributes,
-        "edge_labels": with_loops(original_labels(dataset.edge_labels, dataset.edge_label_values)),
-        "edge_attributes": with_loops(dataset.edge_attributes),
-    }
-    for part, table in tables.items():
-        if table is not None:
-            fmt = "%d" if TU_PARTS[part][0] is np.int64 else "%.9g"
-            np.savetxt(folder / f"{dataset.name}_{part}.txt", np.asarray(table), fmt=fmt, delimiter=", ")
 
 
 def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:

@@ -18,6 +18,8 @@ from tapnet.ops.compiler import compiler_disabled
 
 
 class Outputs(NamedTuple):
+    """What a model returns for a batch."""
+
     logits: Tensor  # [B, C]
     auxiliary: Tensor | None = None  # a loss to be added to the cross-entropy while training
 
@@ -34,15 +36,12 @@ class DataShape:
 
     @classmethod
     def of(cls, dataset: GraphDataset) -> DataShape:
+        """That of a data set."""
         sizes = dataset.nodes_per_graph.double()
         deciles = sizes.quantile(torch.linspace(0, 1, 11, dtype=torch.float64), interpolation="lower")
-        return cls(
-            dataset.num_features,
-            dataset.num_classes,
-            dataset.categories is not None,
-            round(float(sizes.mean()), 6),
-            tuple(map(int, deciles)),
-        )
+        mean = round(float(sizes.mean()), 6)
+        categorical = dataset.categories is not None
+        return cls(dataset.num_features, dataset.num_classes, categorical, mean, tuple(map(int, deciles)))
 
 
 class GraphClassifier(nn.Module, ABC):
@@ -89,6 +88,7 @@ class GraphClassifier(nn.Module, ABC):
 
     @property
     def num_parameters(self) -> int:
+        """The number of weights that are learned."""
         return sum(p.numel() for p in self.parameters())
 
 

@@ -20,9 +20,8 @@ class DGCNNSettings(Settings):
     """Section 5 of the paper: four convolutions, two 1-D convolutions of 16 and 32 channels, 128 dense units."""
 
     channels: Annotated[Counts, Field(min_length=1)] = (32, 32, 32, 1)
-    k: Annotated[Count, Field(ge=10)] | None = (
-        None  # nodes after sorting, enough for both 1-D convolutions; None: so that 60 % of the graphs have more
-    )
+    # Nodes after sorting, enough for both 1-D convolutions; None: so that 60 % of the graphs have more.
+    k: Annotated[Count, Field(ge=10)] | None = None
     dense_channels: Count = 128
     dropout: Dropout = 0.5  # after the dense layer
 
@@ -49,6 +48,7 @@ class DGCNN(GraphClassifier):
         self.out = nn.Linear(s.dense_channels, shape.num_classes)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits."""
         h, levels = batch.x, []
         for conv in self.convs:
             h = torch.tanh(conv(h, batch))

@@ -50,6 +50,7 @@ class DiffPoolNet(GraphClassifier):
         self.hidden, self.out = nn.Linear(readout, 50), nn.Linear(50, shape.num_classes)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits, and while training the losses of the poolings."""
         graphs: GraphBatch | DenseBatch = batch
         x, readouts, losses = batch.x, [], []
         for i, embed in enumerate(self.embeds):
@@ -63,6 +64,7 @@ class DiffPoolNet(GraphClassifier):
         return Outputs(logits, torch.stack(losses).sum() if self.training else None)
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+        """So small that the padded assignments fit into memory."""
         return micro_batches_within(graphs, sizes, lambda n: max(n, self.clusters[0]) * self.clusters[0])
 
 
@@ -80,8 +82,6 @@ class GraphSAGE(nn.Module):
         """[N] categories or [N, in] floats → [N, layers · channels]"""
         levels = []
         for own, others, norm in zip(self.own, self.others, self.norms, strict=True):
-            assert isinstance(own, Affine)
-            assert isinstance(others, Affine)
             h = own(x) + propagate(others(x), batch, "mean")
             x = norm(torch.relu(nn.functional.normalize(h, dim=1)))
             levels.append(x)

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
 from tapnet.data.dense import DenseBatch
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.settings import Count, Dropout, Ratio, Settings
@@ -29,6 +28,7 @@ class EigenPoolSettings(Settings):
 
     @property
     def ratios(self) -> tuple[float | int, ...]:
+        """What each pooling leaves."""
         return (*(self.ratio for _ in range(self.poolings - 1)), 1)
 
 
@@ -46,17 +46,18 @@ class EigenGCN(GraphClassifier):
         self.out = nn.Linear(s.dense_channels, shape.num_classes)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits."""
         graphs: GraphBatch | DenseBatch = batch
         h, readouts = batch.x, []
         for block, pool in zip(self.blocks, self.pools, strict=True):
             h = block(h, graphs)
-            readouts.append(highest(h, graphs))
+            readouts.append(_highest(h, graphs))
             h, graphs, *_ = pool(h, graphs)
-        readouts.append(highest(h, graphs))
+        readouts.append(_highest(h, graphs))
         return Outputs(self.out(torch.relu(self.hidden(torch.cat(readouts, dim=1)))))
 
 
-def highest(h: Tensor, graphs: GraphBatch | DenseBatch) -> Tensor:
+def _highest(h: Tensor, graphs: GraphBatch | DenseBatch) -> Tensor:
     """[N, d] → [B, d]"""
     return readout(h, graphs)[:, : h.size(1)]
 
@@ -66,16 +67,10 @@ class Block(nn.Module):
 
     def __init__(self, in_channels: int, channels: int, layers: int, dropout: float) -> None:
         super().__init__()
-        self.convs = nn.ModuleList(
-            GraphConv(
-                in_channels if i == 0 else channels,
-                channels,
-                "symmetric",
-                dropout if 0 < i < layers - 1 else 0.0,
-                negative_slope=0.0,
-            )
-            for i in range(layers)
-        )
+        self.convs = nn.ModuleList()
+        for i in range(layers):
+            width, inner = channels if i else in_channels, 0 < i < layers - 1
+            self.convs.append(GraphConv(width, channels, "symmetric", dropout if inner else 0.0, negative_slope=0.0))
 
     def forward(self, h: Tensor, graphs: GraphBatch | DenseBatch) -> Tensor:
         """[N] categories or [N, in] floats → [N, layers · channels]"""
@@ -84,10 +79,6 @@ class Block(nn.Module):
             h = conv(h, graphs)
             levels.append(h)
         return torch.cat(levels, dim=1)
-
-
-def prepare(dataset: GraphDataset, settings: EigenPoolSettings) -> GraphDataset:
-    return EigenPool.prepare(dataset, settings.ratios, settings.vectors)
 
 
 SPEC = ModelSpec(
@@ -100,5 +91,5 @@ SPEC = ModelSpec(
     settings=EigenPoolSettings,
     build=EigenGCN,
     training={"lr": 0.001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 30},
-    prepare=prepare,
+    prepare=lambda dataset, settings: EigenPool.prepare(dataset, settings.ratios, settings.vectors),
 )

@@ -31,7 +31,7 @@ class GINSettings(Settings):
     dropout: Dropout = 0.5  # on the graph's scores, as in the authors' program
 
 
-def gin_on(dataset_name: str) -> dict[str, str]:
+def _settings_on(dataset_name: str) -> dict[str, str]:
     """Its authors read out by the mean on the social sets, by the sum elsewhere."""
     return {"readout": "mean" if dataset_name in SOCIAL_SETS else "sum"}
 
@@ -49,6 +49,7 @@ class GIN(GraphClassifier):
         self.scores = nn.ModuleList(Affine(width, shape.num_classes) for width in widths)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits."""
         h, levels = batch.x, [batch.x]
         for mlp, norm in zip(self.mlps, self.norms, strict=True):
             h = torch.relu(norm(mlp(h, batch)))
@@ -66,8 +67,11 @@ class GIN(GraphClassifier):
 
 
 class MLP(nn.Module):
-    """Two dense layers with a batch norm between; the first is applied before the neighbours are summed, as a sum
-    of products is the product of the sum and the narrower of the two is cheaper."""
+    """Two dense layers with a batch norm between.
+
+    The first is applied before the neighbours are summed: a sum of products is the product of the sum, and the narrower
+    of the two is cheaper.
+    """
 
     def __init__(self, in_channels: int, channels: int) -> None:
         super().__init__()
@@ -92,6 +96,6 @@ SPEC = ModelSpec(
     "is one pass; degrees on the REDDIT sets too, where they give all nodes one label",
     settings=GINSettings,
     build=GIN,
-    on_dataset=gin_on,
+    on_dataset=_settings_on,
     training={"lr": 0.01, "weight_decay": 0.0, "amsgrad": False, "batch_size": 32, "halve_lr_every": 50},
 )

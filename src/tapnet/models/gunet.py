@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -29,10 +27,6 @@ class GUNetSettings(Settings):
     activation: Activation = "elu"
 
 
-def gunet_on(dataset_name: str) -> dict[str, Any]:
-    return {"activation": activation_on(dataset_name)}
-
-
 class GUNet(GraphClassifier):
     """Down by GCN and top-k pooling, up by unpooling and GCN with skip connections, readouts of each level going up."""
 
@@ -53,6 +47,7 @@ class GUNet(GraphClassifier):
         )
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits."""
         origin = h = self.embedding(batch.x, batch)
         passed = []
         for conv, pool in zip(self.down, self.pools, strict=True):
@@ -78,5 +73,5 @@ SPEC = ModelSpec(
     "augmented by the graph's second power, and a node counts once, not twice, among its neighbours",
     settings=GUNetSettings,
     build=GUNet,
-    on_dataset=gunet_on,
+    on_dataset=activation_on,
 )

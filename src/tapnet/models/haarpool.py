@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
 from tapnet.data.dense import DenseBatch
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.settings import Count, Dropout, Ratio, Settings, TwoCounts
@@ -31,10 +30,11 @@ class HaarPoolSettings(Settings):
 
     @property
     def ratios(self) -> tuple[float | int, ...]:
+        """What each pooling leaves."""
         return (*(self.ratio for _ in range(self.poolings - 1)), 1)
 
 
-def haarpool_on(dataset_name: str) -> dict[str, Any]:
+def _settings_on(dataset_name: str) -> dict[str, Any]:
     """Its authors' program for MUTAG (haarpool_mutag.py) has one convolution and one pooling, to one node at once."""
     mutag = {"hidden_channels": 60, "layers": 1, "poolings": 1, "dense_channels": (180, 60)}
     return mutag if dataset_name == "MUTAG" else {}
@@ -54,6 +54,7 @@ class HaarPoolNet(GraphClassifier):
         self.out = nn.Linear(s.dense_channels[1], shape.num_classes)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits."""
         graphs: GraphBatch | DenseBatch = batch
         h = batch.x
         for i, conv in enumerate(self.convs):
@@ -65,10 +66,6 @@ class HaarPoolNet(GraphClassifier):
         return Outputs(self.out(torch.relu(self.second(g))))
 
 
-def prepare(dataset: GraphDataset, settings: HaarPoolSettings) -> GraphDataset:
-    return HaarPool.prepare(dataset, settings.ratios)
-
-
 SPEC = ModelSpec(
     name="haarpool",
     system="HaarPool",
@@ -78,7 +75,7 @@ SPEC = ModelSpec(
     "its authors choose sizes and learning rate by data set and stop early, here MUTAG alone has its own sizes",
     settings=HaarPoolSettings,
     build=HaarPoolNet,
-    on_dataset=haarpool_on,
+    on_dataset=_settings_on,
     training={"lr": 0.001, "weight_decay": 0.0005, "amsgrad": False, "batch_size": 50},
-    prepare=prepare,
+    prepare=lambda dataset, settings: HaarPool.prepare(dataset, settings.ratios),
 )

@@ -27,15 +27,15 @@ RANKING = "degree, category, refined"  # in the name of what is cached; to be ch
 class PSCNSettings(Settings):
     """Section 5.3 of the paper: fields of 10 nodes, convolutions of 16 and 8 channels, 128 dense units."""
 
-    width: Annotated[Count, Field(ge=SECOND_FIELD)] | None = (
-        None  # nodes of the sequence, w; None: the mean of the graphs' sizes
-    )
+    # Nodes of the sequence, w; None: the mean of the graphs' sizes.
+    width: Annotated[Count, Field(ge=SECOND_FIELD)] | None = None
     field: Count = 10  # nodes of a receptive field, k
     channels: TwoCounts = (16, 8)
     dense_channels: Count = 128
     dropout: Dropout = 0.5  # after the dense layer
 
     def width_on(self, shape: DataShape) -> int:
+        """w on data of this shape."""
         return self.width or max(SECOND_FIELD, round(shape.mean_nodes))
 
 
@@ -53,6 +53,7 @@ class PSCN(GraphClassifier):
         self.out = nn.Linear(s.dense_channels, shape.num_classes)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits."""
         fields = batch.prepared.get("pscn")
         if fields is None:
             fields = fields_of_batch(batch, self.width, self.settings.field)
@@ -94,6 +95,7 @@ class Fields:
     numbers: Tensor  # [G, w, k] int32: numbers of nodes within the graph, -1 for none
 
     def cut(self, graphs: Tensor) -> Tensor:
+        """Those of these graphs."""
         return self.numbers.index_select(0, graphs)
 
 
@@ -105,14 +107,8 @@ def prepare(dataset: GraphDataset, settings: PSCNSettings) -> GraphDataset:
     def compute(graph: int) -> dict[str, Array]:
         return {"fields": fields_of_graph(graph, width, field, *arrays)}
 
-    stored = computed_once(
-        "pscn",
-        dataset.checksum,
-        {"width": width, "field": field, "ranking": RANKING},
-        len(dataset),
-        compute,
-        f"{dataset.name}: receptive fields",
-    )
+    chosen, title = {"width": width, "field": field, "ranking": RANKING}, f"{dataset.name}: receptive fields"
+    stored = computed_once("pscn", dataset.checksum, chosen, len(dataset), compute, title)
     fields = Fields(stored["fields"].values.view(len(dataset), width, field))
     return replace(dataset, prepared={**dataset.prepared, "pscn": fields})
 

@@ -11,23 +11,17 @@ from tapnet.models.spec import ModelSpec
 
 MODELS: dict[str, ModelSpec] = {
     module.SPEC.name: module.SPEC
-    for module in (
-        wl,
-        pscn,
-        dgcnn,
-        diffpool,
-        gunet,
-        sagpool,
-        gin,
-        eigenpool,
-        haarpool,
-        tapnet,
-    )
+    for module in (wl, pscn, dgcnn, diffpool, gunet, sagpool, gin, eigenpool, haarpool, tapnet)
 }
 MUTAG = DataShape(7, 2, True, 17.930851, (10, 12, 13, 15, 16, 17, 19, 21, 22, 23, 28))
 
 
 def find_model(name: str) -> ModelSpec:
+    """Finds a system by its name.
+
+    Raises:
+        SettingError: if there is none of that name.
+    """
     if name not in MODELS:
         raise SettingError(f"model is one of {', '.join(MODELS)}, not {name!r}{did_you_mean(name, MODELS)}")
     return MODELS[name]

@@ -42,6 +42,7 @@ class SAGPoolNet(GraphClassifier):
         self.out = nn.Linear(d // 2, shape.num_classes)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits."""
         graphs: GraphBatch | DenseBatch = batch
         h, readouts = batch.x, []
         for conv, pool in zip(self.convs, self.pools, strict=True):

@@ -10,9 +10,8 @@ from pydantic import PlainValidator, model_validator
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
-from tapnet.models.base import DataShape, GraphClassifier, Outputs, micro_batches_within
+from tapnet.models.base import GraphClassifier, Outputs, micro_batches_within
 from tapnet.models.settings import Count, Dropout, Ratios, Settings, Weight
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv import GraphConv
@@ -62,9 +61,9 @@ class TAPNetSettings(Settings):
         return self
 
 
-def activation_on(dataset_name: str) -> Activation:
-    """The activation of the paper's classifier on this data set."""
-    return "relu" if dataset_name in RELU_SETS else "elu"
+def activation_on(dataset_name: str) -> dict[str, Activation]:
+    """The setting ``activation`` that the paper has on this data set."""
+    return {"activation": "relu" if dataset_name in RELU_SETS else "elu"}
 
 
 class TAPNet(GraphClassifier):
@@ -124,6 +123,7 @@ class TAPNet(GraphClassifier):
         )
 
     def outputs(self, batch: GraphBatch) -> Outputs:
+        """The logits, and while training the pooling layers' loss, if they have one."""
         levels = list(self.levels(batch))
         logits = self.classifier(self.readouts(levels))
         losses = [level.loss for level in levels if level.loss is not None] if self.training else []
@@ -147,10 +147,13 @@ class TAPNet(GraphClassifier):
         return torch.cat([readout(level.x, level.batch) for level in levels], dim=1)
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
+        """The graphs after each pooling layer that keeps nodes."""
         kept = [level.batch for level in self.levels(batch) if level.perm is not None]
         return [graphs for graphs in kept if isinstance(graphs, GraphBatch)]
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
+        """As few groups as the pooling layer that takes the most memory allows."""
+
         def elements(nodes: int) -> int:
             return max((pool.elements(nodes) for pool in self.pools), default=0)  # type: ignore[operator]
 
@@ -187,14 +190,6 @@ class Classifier(nn.Module):
         return logits
 
 
-def _build(shape: DataShape, settings: TAPNetSettings) -> TAPNet:
-    return TAPNet(shape.in_channels, shape.num_classes, mean_nodes=shape.mean_nodes, **settings.to_dict())
-
-
-def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
-    return resolve(settings.pool).prepare(dataset, settings.ratios)
-
-
 SPEC = ModelSpec(
     name="tapnet",
     system="TAPNet",
@@ -202,7 +197,9 @@ SPEC = ModelSpec(
     year=2021,
     about="this package's own; its setting pool puts another pooling layer in the place of TAP",
     settings=TAPNetSettings,
-    build=_build,
-    on_dataset=lambda name: {"activation": activation_on(name)},
-    prepare=_prepare,
+    build=lambda shape, settings: TAPNet(
+        shape.in_channels, shape.num_classes, mean_nodes=shape.mean_nodes, **settings.to_dict()
+    ),
+    on_dataset=activation_on,
+    prepare=lambda dataset, settings: resolve(settings.pool).prepare(dataset, settings.ratios),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise, product
+from itertools import product
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,42 +17,32 @@ from tapnet._loops.jit import Array
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
 from tapnet.io.computed_cache import computed_once
+from tapnet.models.preprocess.wl_labels import label_counts
 from tapnet.models.settings import LARGEST, AsTuple, Count, Settings
 from tapnet.models.spec import ModelSpec
 
-Graph = tuple[dict[int, dict[int, float]], dict[int, int]]  # as GraKeL takes it: neighbours and labels of nodes
+Heights = Annotated[tuple[Annotated[int, Field(ge=0, le=LARGEST)], ...], AsTuple, Field(min_length=1)]
+Penalties = Annotated[tuple[Annotated[float, Field(gt=0)], ...], AsTuple, Field(min_length=1)]
 
 
 class WLSettings(Settings):
-    """What is chosen from: the grid of the TUDataset benchmark (Morris and others, 2020: its main_kernel.py and
-    kernel_evaluation.py), and height 0, the histogram of the node labels, with which the paper's h begins."""
+    """What is chosen from: the grid of the TUDataset benchmark, and height 0, the histogram of the node labels.
 
-    heights: Annotated[tuple[Annotated[int, Field(ge=0, le=LARGEST)], ...], AsTuple, Field(min_length=1)] = (
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-    )  # h, the number of refinements
-    penalties: Annotated[tuple[Annotated[float, Field(gt=0)], ...], AsTuple, Field(min_length=1)] = (
-        1e-3,
-        1e-2,
-        1e-1,
-        1.0,
-        1e1,
-        1e2,
-        1e3,
-    )  # C of the SVM
-    inner_folds: Annotated[Count, Field(ge=2)] = (
-        5  # that choose, within the training graphs; fewer where a class has fewer graphs
-    )
+    The grid is that of Morris and others (2020: main_kernel.py and kernel_evaluation.py); the paper's h begins with 0.
+    """
+
+    heights: Heights = (0, 1, 2, 3, 4, 5)  # h, the number of refinements
+    penalties: Penalties = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # C of the SVM
+    # The folds that choose, within the training graphs; fewer where a class has fewer graphs.
+    inner_folds: Annotated[Count, Field(ge=2)] = 5
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """k(G, G') = ⟨φ(G), φ(G')⟩ / √(k(G, G) k(G', G')) of all pairs of graphs; φ counts the labels that the nodes have
-    before and after each of h refinements."""
+    """k(G, G') = ⟨φ(G), φ(G')⟩ / √(k(G, G) k(G', G')) of all pairs of graphs.
+
+    φ counts the labels that the nodes have before and after each of h refinements.
+    """
 
     heights: tuple[int, ...]
     matrices: Tensor  # [heights, G, G]
@@ -62,9 +52,11 @@ class Kernels:
         return Kernels(self.heights, self.matrices[:, graphs[:, None], graphs])
 
     def to(self, device: str | torch.device) -> Kernels:
+        """The same on a device."""
         return Kernels(self.heights, self.matrices.to(device))
 
-    def of(self, height: int) -> Array:  # [G, G]
+    def of(self, height: int) -> Array:
+        """[G, G]: that of a height."""
         matrix: Array = self.matrices[self.heights.index(height)].numpy()
         return matrix
 
@@ -74,32 +66,20 @@ def prepare(dataset: GraphDataset, settings: WLSettings) -> GraphDataset:
     if dataset.categories is None:
         raise SettingError(
             f"wl compares the categories of nodes, and the features of {dataset.name} are numbers: "
-            "choose --features labels or --features degrees"
+            "load it with features 'labels' or 'degrees'"
         )
-    known = dataset.prepared.get("wl")
-    if isinstance(known, Kernels) and known.heights == settings.heights:
+    known, heights = dataset.prepared.get("wl"), settings.heights
+    if isinstance(known, Kernels) and known.heights == heights:
         return dataset
-    counts = cache(lambda: label_counts(dataset, max(settings.heights)))  # only if a kernel is not in the cache
-    stored = computed_once(
-        "wl",
-        dataset.checksum,
-        {"heights": settings.heights},
-        len(settings.heights),
-        lambda i: {"kernel": kernel(counts(), settings.heights[i]).astype(np.float32)},  # G² of them: half the size
-        f"WL kernels of {dataset.name}",
-        at_once=1,
-    )["kernel"]
-    matrices = stored.values.view(len(settings.heights), len(dataset), len(dataset))
-    return replace(dataset, prepared={**dataset.prepared, "wl": Kernels(settings.heights, matrices)})
+    counts = cache(lambda: label_counts(dataset, max(heights)))  # only if a kernel is not in the cache
 
+    def compute(i: int) -> dict[str, Array]:
+        return {"kernel": kernel(counts(), heights[i]).astype(np.float32)}  # G² of them: half the size
 
-def label_counts(dataset: GraphDataset, height: int) -> list[Any]:
-    """How often each graph has each label, before and after each refinement: sparse, [G, labels]"""
-    from grakel import VertexHistogram, WeisfeilerLehman
-
-    histograms = (VertexHistogram, {"sparse": True})
-    refined = WeisfeilerLehman(n_iter=max(1, height), base_graph_kernel=histograms).fit(_as_grakel_takes_them(dataset))
-    return [refined.X[refinements].X for refinements in range(height + 1)]
+    title = f"WL kernels of {dataset.name}"
+    stored = computed_once("wl", dataset.checksum, {"heights": heights}, len(heights), compute, title, at_once=1)
+    matrices = stored["kernel"].values.view(len(heights), len(dataset), len(dataset))
+    return replace(dataset, prepared={**dataset.prepared, "wl": Kernels(heights, matrices)})
 
 
 def kernel(counts: list[Any], height: int) -> Array:
@@ -110,18 +90,6 @@ def kernel(counts: list[Any], height: int) -> Array:
     products = (phi @ phi.T).toarray()
     matrix: Array = products / np.sqrt(np.outer(products.diagonal(), products.diagonal()))
     return matrix
-
-
-def _as_grakel_takes_them(dataset: GraphDataset) -> list[Graph]:
-    """Every node is among the keys: an isolated one with no neighbours."""
-    labels, neighbors = dataset.x.tolist(), dataset.col.tolist()
-    first_node, first_edge = dataset.node_ptr.tolist(), dataset.rowptr.tolist()
-    graphs = []
-    for first, last in pairwise(first_node):
-        nodes = range(last - first)
-        edges = {i: dict.fromkeys(neighbors[first_edge[first + i] : first_edge[first + i + 1]], 1.0) for i in nodes}
-        graphs.append((edges, dict(enumerate(labels[first:last]))))
-    return graphs
 
 
 def fit(dataset: GraphDataset, settings: WLSettings, train: Tensor, test: Tensor) -> float:
@@ -176,7 +144,7 @@ SPEC = ModelSpec(
     system="WL",
     paper="Shervashidze, Schweitzer, van Leeuwen, Mehlhorn, Borgwardt: Weisfeiler-Lehman Graph Kernels, JMLR",
     year=2011,
-    about="GraKeL's subtree kernel, normalised, and scikit-learn's SVM; height (0 to 5) and C (0.001 to 1000) are "
+    about="the subtree kernel, normalised, and scikit-learn's SVM; height (0 to 5) and C (0.001 to 1000) are "
     "chosen by 5-fold cross-validation within the training graphs",
     settings=WLSettings,
     prepare=prepare,

@@ -17,6 +17,8 @@ from tapnet.ops.csr import Norm, propagate, scaled_product, scaled_product_forwa
 from tapnet.ops.dropout import Mask, check_dropout, dropout
 from tapnet.ops.precision import full_precision, widened
 
+Structure = tuple[Tensor | None, Tensor | None, GraphBatch]  # factors before and after the product with Â, and Â
+
 
 class GraphConv(nn.Module):
     r"""LeakyReLU(norm(Â) dropout(H) W + b), with Â = A + I.
@@ -68,26 +70,17 @@ class GraphConv(nn.Module):
             return self._convolved(widened(x), batch)
 
     def _convolved(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
-        if isinstance(batch, DenseBatch):
-            rows = propagate(dropout(x, self.dropout, self.training) @ self.weight, batch, self.norm)
-            return nn.functional.leaky_relu(rows + self.bias, self.negative_slope)
-        if x.is_floating_point() and self.in_channels <= self.out_channels:  # the narrower side is propagated
-            before, after = scales(batch, self.norm, x.dtype)
+        floats, narrow = x.is_floating_point(), self.in_channels <= self.out_channels
+        if isinstance(batch, GraphBatch) and floats and narrow:  # the narrower side is propagated
+            structure = (*scales(batch, self.norm, x.dtype), batch)
             result: Tensor = apply_function(
-                _PropagateThenMultiply,
-                x,
-                self.weight,
-                self.bias,
-                self._mask(),
-                before,
-                after,
-                batch,
-                self.negative_slope,
+                _PropagateThenMultiply, x, self.weight, self.bias, self._mask(), structure, self.negative_slope
             )
             return result
-        if x.is_floating_point():
+        if floats:
             rows = propagate(dropout(x, self.dropout, self.training) @ self.weight, batch, self.norm)
         else:
+            assert isinstance(batch, GraphBatch)
             rows = self._looked_up(x, batch)
         return nn.functional.leaky_relu_(rows + self.bias, self.negative_slope)
 
@@ -102,6 +95,7 @@ class GraphConv(nn.Module):
         return Mask.draw(self.dropout) if self.training and self.dropout > 0 else None
 
     def extra_repr(self) -> str:
+        """What ``print`` shows of the layer."""
         return f"{self.in_channels}, {self.out_channels}, norm={self.norm!r}, dropout={self.dropout}"
 
 
@@ -110,20 +104,12 @@ class _PropagateThenMultiply(Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        mask: Mask | None,
-        before: Tensor | None,
-        after: Tensor | None,
-        batch: GraphBatch,
-        slope: float,
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Mask | None, structure: Structure, slope: float
     ) -> Tensor:
-        aggregated = scaled_product_forward(x if mask is None else mask.on(x), before, after, batch)
+        aggregated = scaled_product_forward(x if mask is None else mask.on(x), *structure)
         out = nn.functional.leaky_relu_(torch.addmm(bias, aggregated, weight), slope)
         ctx.save_for_backward(aggregated, weight, out)
-        ctx.structure, ctx.mask, ctx.slope = (before, after, batch), mask, slope
+        ctx.structure, ctx.mask, ctx.slope = structure, mask, slope
         return out
 
     @staticmethod
@@ -136,4 +122,4 @@ class _PropagateThenMultiply(Function):
             grad_x = scaled_product_forward(grad @ weight.t(), after, before, batch, transpose=True)
             if mask is not None:
                 grad_x = mask.on(grad_x)
-            return grad_x, aggregated.t() @ grad, grad.sum(0), None, None, None, None, None
+            return grad_x, aggregated.t() @ grad, grad.sum(0), None, None, None

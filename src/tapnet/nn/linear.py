@@ -25,6 +25,7 @@ class Affine(nn.Module):
         return x @ self.weight if x.is_floating_point() else nn.functional.embedding(x, self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
+        """xW + b"""
         return self.shifted(self.product(x))
 
     def shifted(self, h: Tensor) -> Tensor:

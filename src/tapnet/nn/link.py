@@ -17,6 +17,7 @@ from tapnet.ops.compiler import compiler_disabled
 from tapnet.ops.precision import full_precision, widened
 
 LinkReading = Literal["sigmoid", "softmax"]
+Block = tuple[Tensor, int, Tensor, Tensor]  # [b] first row, the number of rows, [b] first node, [b] number of nodes
 
 PAIRS_AT_ONCE = 1 << 21  # bounds the part of the n×n matrices that exists at a time, forward and backward
 CHEAP_PAIRS = 1 << 15  # so many are computed sooner than their graphs are sorted into blocks of like sizes
@@ -91,22 +92,16 @@ def _link_loss(
 ) -> Tensor:
     total = x.new_zeros(())
     fits = int(batch.nodes_per_graph.square().sum()) <= PAIRS_AT_ONCE  # then nothing need be computed twice
-    for first_row, rows, first_node, nodes in _blocks(batch):
-
-        def block(
-            x: Tensor, weight: Tensor | None, first_row: Tensor, rows: int, first_node: Tensor, nodes: Tensor
-        ) -> Tensor:
-            return _block_loss(x, weight, similarity, reading, batch, first_row, rows, first_node, nodes)
-
-        arguments = (x, weight, first_row, rows, first_node, nodes)
-        total = total + (block(*arguments) if fits else checkpoint(block, *arguments, use_reentrant=False))
+    for block in _blocks(batch):
+        arguments = (x, weight, similarity, reading, batch, block)
+        total = total + (_block_loss(*arguments) if fits else checkpoint(_block_loss, *arguments, use_reentrant=False))
     return total / batch.nodes_per_graph.count_nonzero()
 
 
-def _blocks(batch: GraphBatch) -> Iterator[tuple[Tensor, int, Tensor, Tensor]]:
+def _blocks(batch: GraphBatch) -> Iterator[Block]:
     """Graphs of about the same size together (padded to the largest of them), large ones some rows at a time.
 
-    Each block: [b] first row, the number of rows, [b] first node of each graph, [b] number of its nodes.
+    The last two of a block are each graph's first node and the number of its nodes.
     """
     sizes, by_size = batch.nodes_per_graph.sort()
     sizes_list = sizes.tolist()
@@ -135,12 +130,10 @@ def _block_loss(
     similarity: Similarity,
     reading: LinkReading,
     batch: GraphBatch,
-    first_row: Tensor,
-    rows: int,
-    first_node: Tensor,
-    nodes: Tensor,
+    block: Block,
 ) -> Tensor:
     """Σ over the block of f(R̃ᵢⱼ, Aᵢⱼ) / n²."""
+    first_row, rows, first_node, nodes = block
     width = int(nodes.max())
     count, device = len(nodes), x.device
     last = batch.num_nodes - 1

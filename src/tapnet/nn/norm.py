@@ -36,6 +36,7 @@ class BatchNorm(nn.BatchNorm1d):
     together = False
 
     def forward(self, h: Tensor) -> Tensor:
+        """[N, d] → [N, d]"""
         if self.training and self.together:
             return self._over_all_processes(h)
         if len(h) < 2 and self.training:

@@ -232,8 +232,6 @@ class TAPooling(SelectPooling):
         return self.link_weight * loss
 
     def extra_repr(self) -> str:
-        return (
-            f"{self.in_channels}, ratio={self.ratio}, connectivity={self.connectivity}, "
-            f"similarity={self.similarity!r}, local_voting={self.local_voting}, global_voting={self.global_voting}, "
-            f"gate={self.gate!r}, dropout={self.dropout}"
-        )
+        """What ``print`` shows of the layer."""
+        shown = ("ratio", "connectivity", "similarity", "local_voting", "global_voting", "gate", "dropout")
+        return ", ".join([f"{self.in_channels}", *(f"{name}={getattr(self, name)!r}" for name in shown)])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.autograd import Function
 
 
-def apply_function(function: type[Function], *args: Any) -> Any:
+def apply_function(function: type[Function], *args: Any) -> Tensor:
     """``function.apply``; where no gradient is wanted its forward alone, at half of what a small graph's calls cost."""
-    return function.apply(*args) if torch.is_grad_enabled() else function.forward(_NoContext(), *args)
+    result: Tensor = function.apply(*args) if torch.is_grad_enabled() else function.forward(_NoContext(), *args)
+    return result
 
 
 class _NoContext:

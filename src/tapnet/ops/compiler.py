@@ -15,14 +15,10 @@ R = TypeVar("R")
 
 def compiler_disabled(function: Callable[P, R]) -> Callable[P, R]:
     """As torch.compiler.disable, which imports the compiler at once: more than a second for those who never use it."""
-    disabled: list[Callable[P, R]] = []
+    disabled = functools.cache(lambda: torch.compiler.disable(function))
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if "torch._dynamo" not in sys.modules:
-            return function(*args, **kwargs)
-        if not disabled:
-            disabled.append(torch.compiler.disable(function))
-        return disabled[0](*args, **kwargs)
+        return (disabled() if "torch._dynamo" in sys.modules else function)(*args, **kwargs)
 
     return call

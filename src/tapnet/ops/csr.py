@@ -37,8 +37,7 @@ def scales(batch: GraphBatch, norm: Norm, dtype: torch.dtype) -> tuple[Tensor | 
 
 def scaled_product(h: Tensor, before: Tensor | None, after: Tensor | None, batch: GraphBatch) -> Tensor:
     """after · Â · before · H, where before and after are scales of rows [N, 1], which get no gradient."""
-    result: Tensor = apply_function(_ScaledProduct, h, before, after, batch)
-    return result
+    return apply_function(_ScaledProduct, h, before, after, batch)
 
 
 class _ScaledProduct(Function):
@@ -76,15 +75,8 @@ def neighbor_sum(h: Tensor, batch: GraphBatch, *, transpose: bool = False) -> Te
 
 def induced_subgraph(batch: GraphBatch, perm: Tensor, ptr: Tensor) -> GraphBatch:
     """The subgraph of these nodes (ascending; graph g has perm[ptr[g]:ptr[g+1]]): A′ = A[perm, perm]."""
-    rowptr, col = induced_csr(batch.rowptr, batch.col, perm)
-    return GraphBatch(
-        x=batch.x,
-        y=batch.y,
-        ptr=ptr,
-        rowptr=rowptr,
-        col=col,
-        transposed=None if batch.transposed is None else induced_csr(*batch.transposed, perm),
-    )
+    transposed = batch.transposed and induced_csr(*batch.transposed, perm)
+    return GraphBatch(batch.x, batch.y, ptr, *induced_csr(batch.rowptr, batch.col, perm), transposed)
 
 
 def _propagate_dense(h: Tensor, batch: DenseBatch, norm: Norm) -> Tensor:

@@ -33,8 +33,7 @@ class Mask:
 
     def applied(self, h: Tensor) -> Tensor:
         """The same with a gradient."""
-        result: Tensor = apply_function(_Dropout, h, self)
-        return result
+        return apply_function(_Dropout, h, self)
 
 
 def dropout(h: Tensor, p: float, training: bool) -> Tensor:

@@ -23,8 +23,7 @@ def straight_through(x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
     Returns:
         [K, d]
     """
-    rows: Tensor = apply_function(_StraightThrough, x, perm, score)
-    return rows
+    return apply_function(_StraightThrough, x, perm, score)
 
 
 class _StraightThrough(Function):

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from tapnet._loops import segments as loops
-from tapnet._loops.jit import array, is_compiled
 from tapnet.ops.autograd import apply_function
 
 top_k = loops.top_k
@@ -30,8 +28,7 @@ def segment_softmax(values: Tensor, ptr: Tensor) -> Tensor:
     Returns:
         ``[N]``
     """
-    result: Tensor = apply_function(_SegmentSoftmax, values, ptr)
-    return result
+    return apply_function(_SegmentSoftmax, values, ptr)
 
 
 class _SegmentSoftmax(Function):
@@ -57,31 +54,17 @@ def segment_readout(h: Tensor, ptr: Tensor) -> Tensor:
     Returns:
         ``[B, 3d]``, zeros for an empty segment.
     """
-    result: Tensor = apply_function(_SegmentReadout if is_compiled(h) else _SegmentReadoutTorch, h, ptr)
-    return result
+    return apply_function(_SegmentReadout, h, ptr)
 
 
 class _SegmentReadout(Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, ptr: Tensor) -> Tensor:
-        out = torch.from_numpy(loops.readout_loop(array(ptr), array(h)))
-        ctx.save_for_backward(h, out, ptr)
+        out, saved, ctx.gradient = loops.readout(h, ptr)
+        ctx.save_for_backward(*saved, ptr)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return loops.readout_backward_loop(grad, *ctx.saved_tensors), None
-
-
-class _SegmentReadoutTorch(Function):
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, ptr: Tensor) -> Tensor:
-        out, where = loops.readout_torch(h, ptr)
-        ctx.save_for_backward(where, ptr)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return loops.readout_backward_torch(grad, *ctx.saved_tensors), None
+        return ctx.gradient(grad, *ctx.saved_tensors), None

@@ -101,8 +101,7 @@ def eigenvectors(matrix: Array) -> Array:
     centered = np.eye(n) - 1 / n
     vectors = np.linalg.eigh(matrix + centered * np.linspace(0, RAMP, n) @ centered)[1]
     first = np.argmax(np.abs(vectors) > 1e-4, axis=-2, keepdims=True)
-    signed: Array = vectors * np.sign(np.take_along_axis(vectors, first, axis=-2))
-    return signed
+    return np.asarray(vectors * np.sign(np.take_along_axis(vectors, first, axis=-2)))
 
 
 # ---- EigenPooling ----
@@ -147,8 +146,10 @@ def haar_matrices(labels: Sequence[Array], coarsest: int) -> list[Array]:
 
 
 def haar_basis(label: Array, coarse: Array) -> Array:
-    """[n, n] the Haar basis of a graph as columns, from that of the coarser graph [K, K]: first that one's, spread over
-    the clusters (the low frequencies), then those within each cluster (the high ones)."""
+    """[n, n] the Haar basis of a graph as columns, from that of the coarser graph [K, K].
+
+    First that one's, spread over the clusters (the low frequencies), then those within each cluster (the high ones).
+    """
     n, clusters = len(label), len(coarse)
     basis = np.zeros((n, n))
     basis[:, :clusters] = spread(coarse, label)
@@ -163,8 +164,7 @@ def haar_basis(label: Array, coarse: Array) -> Array:
 def spread(coarse: Array, label: Array) -> Array:
     """[K, K] → [n, K]: each vector of the coarser graph over its clusters, divided by √(nodes of the cluster)."""
     size = np.bincount(label, minlength=len(coarse))
-    result: Array = coarse[label] / np.sqrt(size[label])[:, None]
-    return result
+    return np.asarray(coarse[label] / np.sqrt(size[label])[:, None])
 
 
 def local_haar_basis(n: int) -> Array:

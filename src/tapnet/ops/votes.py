@@ -29,24 +29,16 @@ def linear_votes(
     batch: GraphBatch,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Local and global votes, connectivity and score, [N] each, for a similarity that is linear in hⱼ."""
-    votes: tuple[Tensor, Tensor, Tensor, Tensor] = apply_function(
-        _LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch
-    )
-    return votes
+    votes: Any = apply_function(_LinearVotes, h, weight, projection, local_voting, connectivity, mask, batch)
+    return tuple(votes)
 
 
 class _LinearVotes(Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        h: Tensor,
-        weight: Tensor | None,
-        projection: Tensor | None,
-        local_voting: bool,
-        connectivity: float,
-        mask: Mask | None,
-        batch: GraphBatch,
+        ctx: Any, h: Tensor, weight: Tensor | None, projection: Tensor | None, *settings: Any
     ) -> tuple[Tensor, ...]:
+        local_voting, connectivity, mask, batch = settings
         h = h if mask is None else mask.on(h)
         inverse = batch.inverse_degree(h.dtype)
         mean = scaled_product_forward(h, None, inverse, batch)  # Ĥ
@@ -68,9 +60,9 @@ class _LinearVotes(Function):
     ) -> tuple[Tensor | None, ...]:
         h, weight, projection, mean, y_local, y_global = ctx.saved_tensors
         grad_local, grad_global = _sum(grad_local, grad_score, y_local), _sum(grad_global, grad_score, y_global)
-        votes = (array(t) for t in (grad_local, grad_global, y_local, y_global))
-        results = [np.empty(t.shape, array(t).dtype) for t in (mean, mean, y_global)]
-        loops.votes_backward(*ctx.arrays, *votes, *results)
+        grads, votes = (array(grad_local), array(grad_global)), (array(y_local), array(y_global))
+        results = tuple(np.empty(t.shape, array(t).dtype) for t in (mean, mean, y_global))
+        loops.votes_backward(*ctx.arrays, grads, votes, results)
         grad_left, grad_mean, grad_projected = map(torch.from_numpy, results)
         grad_h = scaled_product_forward(grad_mean, None, None, ctx.batch, transpose=True)
         grad_weight = None

@@ -60,11 +60,8 @@ class StoredResults:
         alike: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in self._groups.get((dataset, row.model, settings, protocol), ()):
             t = result.trial
-            if (
-                t.training == training_settings(row, t.training.epochs)
-                and data in (None, t.data)
-                and epochs in (None, t.training.epochs)
-            ):
+            asked = data in (None, t.data) and epochs in (None, t.training.epochs)
+            if asked and t.training == training_settings(row, t.training.epochs):
                 alike[t.data, t.folds, t.training.epochs, t.threads, t.device, t.devices].append(result)
         groups = sorted(alike.values(), key=_weight)
         return tuple(sorted(groups[-1], key=lambda r: r.trial.fold)) if groups else ()
@@ -96,13 +93,18 @@ class Cell:
         return Summary(self.results) if self.results else None
 
     @property
+    def has_epochs(self) -> bool:
+        """Whether something is stored, of a system that is trained in epochs."""
+        return self.summary is not None and self.summary.has_epochs
+
+    @property
     def folds_and_epochs(self) -> str:
         """How many folds and epochs were run, such as "10 × 200"; empty where nothing is stored."""
-        if self.summary is None:
+        if not self.results:
             return ""
         t, n = self.results[0].trial, len(self.results)
         folds = f"{n}" if n == t.folds else f"{n} of {t.folds}"
-        return f"{folds} × {t.training.epochs}" if self.summary.has_epochs else f"{folds} folds"
+        return f"{folds} × {t.training.epochs}" if self.has_epochs else f"{folds} folds"
 
     def to_dict(self, target: str) -> dict[str, Any]:
         """The cell as a row of the CSV file."""
@@ -115,8 +117,8 @@ class Cell:
             "model": self.row.model,
             "changed": ";".join(f"{k}={v}" for k, v in self.row.changed.items()),
             "protocol": self.protocol,
-            "paper_mean": None if self.printed is None else self.printed.mean,
-            "paper_std": None if self.printed is None else self.printed.std,
+            "paper_mean": self.printed and self.printed.mean,
+            "paper_std": self.printed and self.printed.std,
             "mean": s and round(s.mean, 2),
             "std": s and round(s.std, 2),
         }
@@ -168,15 +170,12 @@ def make_cells(
 
 
 def _compared(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> Comparison | None:
-    if not usual or _conditions(ours[0]) != _conditions(usual[0]):
+    """None where nothing is stored of the same folds of the same data."""
+    if not usual:
         return None
-    t = usual[0].trial
+    t, other = usual[0].trial, ours[0].trial
+    if (t.data, t.folds, t.protocol) != (other.data, other.folds, other.protocol):
+        return None
     training_folds = t.folds - (2 if t.protocol == "fair" else 1)
     columns = [{r.trial.fold: r.reading.accuracy for r in results} for results in (ours, usual)]
     return corrected_t_test(columns[0], columns[1], 1 / training_folds)
-
-
-def _conditions(result: TrialResult) -> tuple[Any, ...]:
-    """What two systems must share for their folds to be compared."""
-    t = result.trial
-    return t.data, t.folds, t.protocol

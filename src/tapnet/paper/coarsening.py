@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from tapnet.experiments.trial import Device, Trial
 from tapnet.inference.model import SavedModel
 from tapnet.models.base import GraphClassifier
 from tapnet.models.tapnet import TAPNet
-from tapnet.nn.tap import TAPooling
 from tapnet.ops.connectivity import Connectivity
 from tapnet.paper.budgets import Effort
 from tapnet.paper.numbers import ABLATIONS
@@ -37,28 +37,14 @@ def coarsening_trials(dataset: GraphDataset, effort: Effort, device: Device) -> 
     return [make_trials(row, dataset, "fair", effort, device)[0] for row in ROWS]
 
 
-class Kept(NamedTuple):
-    """The nodes that were kept, and the coarsened graphs."""
-
-    perm: Tensor
-    batch: GraphBatch
-
-
-def keep_nodes(model: GraphClassifier, batch: GraphBatch, nodes: int) -> Kept:
-    """Finds which nodes the first pooling layer of a network keeps, if it may keep so many of each graph."""
+@torch.inference_mode()
+def keep_nodes(model: GraphClassifier, batch: GraphBatch, nodes: int) -> tuple[Tensor, GraphBatch]:
+    """The nodes that the first pooling layer of a TAPNet keeps of so many, and the coarsened graphs."""
     assert isinstance(model, TAPNet)
-    pool = model.pools[0]
-    assert isinstance(pool, TAPooling)
-    usual, pool.ratio = pool.ratio, nodes
-    try:
-        with torch.inference_mode():
-            h = model.convs[0](model.embedding(batch.x, batch), batch)
-            pooled = pool(h, batch)
-    finally:
-        pool.ratio = usual
-    assert pooled.perm is not None
-    assert isinstance(pooled.batch, GraphBatch)
-    return Kept(pooled.perm, pooled.batch)
+    pool: Any = copy(model.pools[0])
+    pool.ratio = nodes
+    pooled = pool(model.convs[0](model.embedding(batch.x, batch), batch), batch)
+    return pooled.perm, pooled.batch
 
 
 def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) -> tuple[list[str], list[str]]:
@@ -86,16 +72,16 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
     figure.supxlabel(f"fold 0, {epochs}, the one with the lowest validation loss", fontsize=8)
     words = []
     for ax, letter, row, model in zip(axes[0, 1:], "bc", ROWS, models, strict=True):
-        kept = keep_nodes(model, batch, KEPT)
-        chosen = set(kept.perm.tolist())
+        perm, coarse = keep_nodes(model, batch, KEPT)
+        chosen = set(perm.tolist())
         inside = np.array([edge for edge in edges.T.tolist() if set(edge) <= chosen], dtype=np.int64).reshape(-1, 2).T
         fill = [COLOURS[0] if i in chosen else INK for i in range(len(at))]
         size = [170.0 if i in chosen else 45.0 for i in range(len(at))]
         draw_graph(ax, at, inside, fill=fill, size=size, edge_colour=COLOURS[0], faint=edges)
         name = "TAP" if row is TAPNET else f"TAP {row.label}"
-        found = Connectivity.of(kept.batch)
+        found = Connectivity.of(coarse)
         ax.set_title(f"({letter}) {name} keeps {KEPT}: {found.edges} edges, {found.components} components", fontsize=9)
-        every = Connectivity.of(keep_nodes(model, dataset.batch(large), KEPT).batch)
+        every = Connectivity.of(keep_nodes(model, dataset.batch(large), KEPT)[1])
         words.append(
             f"{name} ({epochs}), {KEPT} nodes kept of each of {every.graphs} test graphs: "
             f"{every.edges / every.graphs:.2f} edges, {every.components / every.graphs:.2f} components, "

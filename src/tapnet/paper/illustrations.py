@@ -45,11 +45,8 @@ def draw_voting(folder: Path) -> list[str]:
     mean = (near * similarity).sum(axis=1) / near.sum(axis=1)
     size = 900 + 40_000 * (votes - votes.min())
     for i, (left, bottom) in enumerate(at):
-        words = (
-            "\n".join(f"{v:.1f}" for v in x[i].tolist()),
-            f"{similarity[i, i]:.2f}",
-            f"{mean[i]:.2f}\n{votes[i]:.3f}",
-        )
+        features = "\n".join(f"{v:.1f}" for v in x[i].tolist())
+        words = (features, f"{similarity[i, i]:.2f}", f"{mean[i]:.2f}\n{votes[i]:.3f}")
         for ax, word, area in zip(axes.flat, words, (900, 900, size[i]), strict=True):
             ax.scatter([left], [bottom], s=area, color=COLOURS[0], zorder=2)
             ax.text(left, bottom, word, ha="center", va="center", color="white", fontsize=9, zorder=3)
@@ -115,12 +112,8 @@ def draw_architecture(folder: Path) -> list[str]:
 def _box(ax: Any, x: float, y: float, name: str, shape: str, colour: str, width: float = 0.8) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    ax.add_patch(
-        FancyBboxPatch(
-            (x - width / 2, y - 0.33), width, 0.66, boxstyle="round,pad=0,rounding_size=0.08", facecolor=colour,
-            edgecolor="none",
-        )
-    )  # fmt: skip
+    look: Any = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": colour, "edgecolor": "none"}
+    ax.add_patch(FancyBboxPatch((x - width / 2, y - 0.33), width, 0.66, **look))
     ax.text(x, y + 0.12, name, ha="center", va="center", color="white", fontsize=8.5, weight="bold", linespacing=1)
     ax.text(x, y - 0.18, shape, ha="center", va="center", color="white", fontsize=8.5)
 

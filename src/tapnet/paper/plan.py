@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tapnet.data.dataset import GraphDataset
@@ -21,18 +21,10 @@ def make_trials(
     row: Row, dataset: GraphDataset, protocol: Protocol, effort: Effort, device: Device = "cpu"
 ) -> list[Trial]:
     """Makes the trials of one system on one data set, one per fold."""
-    first = Trial(
-        dataset=dataset.name,
-        data=dataset.checksum,
-        model=row.model,
-        settings=row.settings(dataset.name),
-        protocol=protocol,
-        fold=0,
-        folds=effort.folds,
-        training=training_settings(row, effort.epochs),
-        device=device,
-    )
-    return [replace(first, fold=fold) for fold in range(effort.folds_to_run)]
+    training, settings = training_settings(row, effort.epochs), row.settings(dataset.name)
+    system = (dataset.name, dataset.checksum, row.model, settings, protocol)
+    folds = range(effort.folds_to_run)
+    return [Trial(*system, fold=fold, folds=effort.folds, training=training, device=device) for fold in folds]
 
 
 def training_settings(row: Row, epochs: int) -> TrainingSettings:
@@ -66,7 +58,7 @@ def make_plan(
         try:
             dataset = reference.load()
         except DatasetNotFoundError:
-            plan.append(DatasetPlan(name, note=f"{name} is not here: `tapnet datasets {name} --download` fetches it."))
+            plan.append(DatasetPlan(name, note=f"{name} is not here: `tapnet.load_dataset` fetches it."))
             continue
         trials = {
             trial.key: trial

@@ -59,8 +59,7 @@ def draw_accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell])
                     ax.annotate(remark(cell, cells), at, (1, 0), textcoords="offset points", fontsize=6, va="center")
         ax.set_title(_title(name, cells), fontsize=9)
         ax.set_yticks(range(len(rows)), rows)
-        ax.tick_params(labelsize=8)
-        ax.grid(axis="x", color="#eeeeee")
+        _grid(ax, "x")
         ax.set_axisbelow(True)
         ax.set_ylim(len(rows) - 0.5, -0.6)
         ax.set_xlabel("accuracy in percent", fontsize=8)
@@ -74,6 +73,11 @@ def _title(name: str, cells: Sequence[Cell]) -> str:
     """The data set, and how many folds × epochs most of its points have; the others are labelled."""
     usual = usual_folds_and_epochs(name, cells)
     return f"{name}\n{usual} epochs" if usual else name
+
+
+def _grid(ax: Any, axis: str = "both") -> None:
+    ax.tick_params(labelsize=8)
+    ax.grid(axis=axis, color="#eeeeee")
 
 
 def _dot(ax: Any, mean: float, std: float, place: float, look: str, label: str) -> None:
@@ -97,11 +101,8 @@ def draw_lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
     figure, axes = new_figure(1 + 2.9 * len(names), 3.1, 1, len(names))
     for ax, name in zip(axes.flat, names, strict=True):
         for protocol in dict.fromkeys(cell.protocol for cell in cells):
-            points = [
-                (_connectivity_weight(cell), cell.summary.mean, cell.summary.std)
-                for cell in cells
-                if cell.dataset == name and cell.protocol == protocol and cell.summary
-            ]
+            shown = [cell for cell in cells if cell.dataset == name and cell.protocol == protocol]
+            points = [(_connectivity_weight(c), c.summary.mean, c.summary.std) for c in shown if c.summary]
             if points:
                 x, y, spread = zip(*points, strict=True)
                 shift = 0.8 if protocol == "paper" else 1.25  # so that one bar does not hide the other
@@ -115,8 +116,7 @@ def draw_lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
         ax.set_xlim(LAMBDAS[0] / 2, LAMBDAS[-1] * 2)
         ax.set_title(_title(name, cells), fontsize=9)
         ax.set_xlabel("λ, the weight of the connectivity term", fontsize=8)
-        ax.tick_params(labelsize=8)
-        ax.grid(color="#eeeeee")
+        _grid(ax)
     axes.flat[0].set_ylabel("accuracy in percent", fontsize=8)
     _legend(figure, axes)
     return figure
@@ -138,15 +138,12 @@ def draw_connectivity(target: Target, names: Sequence[str], cells: Sequence[Cell
             levels = connectivity_by_layer(cell)
             place = labels.index(cell.row.label)
             look = {"marker": "osD^v"[place % 5], "color": COLOURS[place % len(COLOURS)], "markersize": 5}
-            values = (
-                [100 * level.isolated / level.nodes for level in levels],
-                [level.components / level.graphs for level in levels],
-            )
-            for ax, line in zip(axes[:, column], values, strict=True):
+            isolated = [100 * level.isolated / level.nodes for level in levels]
+            components = [level.components / level.graphs for level in levels]
+            for ax, line in zip(axes[:, column], (isolated, components), strict=True):
                 ax.plot(range(len(levels)), line, label=cell.row.label, **look)
                 ax.set_xticks(range(len(levels)), ["input", *map(str, range(1, len(levels)))])
-                ax.tick_params(labelsize=8)
-                ax.grid(color="#eeeeee")
+                _grid(ax)
         for ax, at_least in zip(axes[:, column], (5.0, 2.0), strict=True):
             top = max(ax.get_ylim()[1], at_least)
             ax.set_ylim(-0.03 * top, top)  # so that a line along 0 is seen

@@ -6,27 +6,22 @@ Nothing heavy is imported with this file: the processes for trials get ready whi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tapnet.errors import DatasetNotFoundError, SettingError
+from tapnet.errors import SettingError
 from tapnet.paper.budgets import BudgetName
-from tapnet.paper.selection import Protocols, Selection, select
-from tapnet.paper.targets import FIGURES, Target
+from tapnet.paper.selection import Protocols, select
 
 if TYPE_CHECKING:
-    from tapnet.data.dataset import GraphDataset
     from tapnet.experiments.backends.pool import OnEvent
     from tapnet.experiments.backends.ray import Cluster
-    from tapnet.experiments.store import Store
-    from tapnet.experiments.trial import Device, Trial, TrialResult
-    from tapnet.paper.cells import StoredResults
-    from tapnet.paper.plan import DatasetPlan
+    from tapnet.experiments.trial import Trial
     from tapnet.paper.tables import Section
 
-    Progress = Callable[[Sequence[Trial]], AbstractContextManager[OnEvent]]
+Progress: TypeAlias = "Callable[[Sequence[Trial]], AbstractContextManager[OnEvent]]"
 
 NO_PTC = "PTC is not here: name a folder that has it, as data_dir or in TAPNET_DATA."
 
@@ -218,7 +213,9 @@ def reproduce(
     jobs = jobs or available_cores()
     if jobs > 1 and asked.tables and cluster is None and not stored:
         get_ready()
-    call = _Call(asked, _folder(out, budget), data_dir, device)
+    from tapnet.paper.session import Session
+
+    call = Session(asked, _folder(out, budget), data_dir, device)
     if not stored:
         call.train(jobs, cluster, progress)
     tables = call.tables(None if report is None else Path(report))
@@ -265,8 +262,10 @@ def missing(
         >>> paper.missing("table2", datasets="MUTAG", systems="WL", protocol="fair", out="empty").total
         2
     """
+    from tapnet.paper.session import Session
+
     asked = select(target, datasets, systems, protocol, budget, folds, epochs)
-    call = _Call(asked, _folder(out, budget), data_dir, device)
+    call = Session(asked, _folder(out, budget), data_dir, device)
     trials = [trial for work in call.plan for trial in work.trials]
     networks: list[Trial] = []
     notes = [work.note for work in call.plan if work.dataset is None]
@@ -285,145 +284,3 @@ def missing(
 
 def _folder(out: str | Path | None, budget: BudgetName) -> Path:
     return Path(out or ("results/quick" if budget == "quick" else "results"))
-
-
-class _Call:
-    """One call: its data are loaded once, its trials made once, and stored results read once."""
-
-    def __init__(self, asked: Selection, folder: Path, data_dir: str | Path | None, device: str) -> None:
-        from tapnet.experiments.store import Store
-        from tapnet.paper.plan import make_plan
-        from tapnet.training.device import find_device
-
-        self.asked, self.data_dir = asked, None if data_dir is None else Path(data_dir)
-        self.device: Device = find_device(device)
-        self.store: Store = Store(folder, every_model=False)
-        efforts = {name: asked.effort(name) for target in asked.tables for name in target.datasets}
-        self.effort_on_ptc = asked.effort("PTC")
-        self.plan: list[DatasetPlan] = make_plan(asked.tables, efforts, asked.protocols, self.data_dir, self.device)
-        self.notes: dict[str, str] = {work.name: work.note for work in self.plan if work.note}
-        self._results: dict[str, TrialResult] | None = None
-
-    @property
-    def results(self) -> dict[str, TrialResult]:
-        """Everything that is stored, by the keys of the trials; read when it is first asked for."""
-        if self._results is None:
-            self._results = {result.trial.key: result for result in self.store.results()}
-        return self._results
-
-    def train(self, jobs: int, cluster: Cluster | None, progress: Progress | None) -> None:
-        """Trains what is not stored yet."""
-        from tapnet.experiments.backends.pool import run_trials
-        from tapnet.models.registry import find_model
-
-        for work in self.plan:
-            todo = [trial for trial in work.trials if trial.key not in self.results]
-            if not todo:
-                continue
-            assert work.dataset is not None
-            assert work.reference is not None
-            for trial in {trial.model + repr(trial.settings): trial for trial in todo}.values():
-                find_model(trial.model).prepare(work.dataset, trial.settings)  # the trials find it in the cache
-            with _listening(progress, todo) as on_event:
-                complete = run_trials(todo, work.reference, self.store, jobs=jobs, cluster=cluster, on_event=on_event)
-            done = {trial.key: result for trial in todo if (result := self.store.load(trial)) is not None}
-            self.results.update(done)
-            if not complete:
-                left = sum(trial.key not in self.results for work in self.plan for trial in work.trials)
-                raise KeyboardInterrupt(f"stopped with {left} trials to do")
-
-    def tables(self, report: Path | None) -> tuple[ReproducedTable, ...]:
-        """Makes and writes the tables and their pictures."""
-        from tapnet.files import write_atomically
-        from tapnet.paper.cells import StoredResults
-        from tapnet.paper.page import insert_tables
-        from tapnet.paper.tables import explanation, markdown
-
-        results = [self.results[key] for key in sorted(self.results)] if self.asked.tables else []
-        stored = StoredResults(results, self.asked.epochs, self.asked.folds)
-        checksums, graphs = dict[str, str](), dict[str, int]()
-        for work in self.plan:
-            if work.dataset is None:
-                continue
-            copies = stored.checksums(work.name)
-            if work.dataset.checksum in copies or not copies:
-                checksums[work.name], graphs[work.name] = work.dataset.checksum, len(work.dataset)
-            else:
-                self.notes[work.name] = (
-                    f"These trials are of another copy of {work.name}, or a part of it, than is here."
-                )
-        made = tuple(self._table(target, stored, checksums, graphs) for target in self.asked.tables)
-        if report is not None:
-            pages = [f"## {table.title}\n\n{markdown(table.sections, level=3)}" for table in made]
-            write_atomically(report, insert_tables(report, explanation(self.asked.protocols), pages).encode())
-        return made
-
-    def _table(
-        self, target: Target, stored: StoredResults, checksums: dict[str, str], graphs: dict[str, int]
-    ) -> ReproducedTable:
-        from tapnet.files import write_atomically
-        from tapnet.paper.cells import make_cells
-        from tapnet.paper.plots import draw_target
-        from tapnet.paper.tables import csv_rows, csv_text, explanation, make_sections, overview
-
-        cells = make_cells(target, self.asked.protocols, stored, checksums)
-        table = ReproducedTable(
-            name=target.name,
-            title=target.title,
-            sections=(*overview(target, cells, graphs), *make_sections(target, cells, self.notes, graphs)),
-            explanation=() if target.name == "connectivity" else tuple(explanation(self.asked.protocols)),
-            rows=tuple(csv_rows(target, cells)),
-            files=(f"{target.name}.md", f"{target.name}.csv", *draw_target(target, cells, self.store.folder)),
-        )
-        write_atomically(self.store.folder / table.files[0], str(table).encode())
-        write_atomically(self.store.folder / table.files[1], csv_text(table.rows).encode())
-        return table
-
-    def figure(self, name: str, stored: bool, progress: Progress | None) -> ReproducedFigure:
-        """Draws an illustration."""
-        from tapnet.paper import illustrations
-
-        if name == "coarsening":
-            files, text = self._coarsening(stored, progress)
-        else:
-            draw = {"voting": illustrations.draw_voting, "architecture": illustrations.draw_architecture}[name]
-            files, text = draw(self.store.folder), ""
-        return ReproducedFigure(name, FIGURES[name], text, tuple(files))
-
-    def _coarsening(self, stored: bool, progress: Progress | None) -> tuple[list[str], str]:
-        """Trains the two networks that it shows, if need be; the files, and a text."""
-        from tapnet.experiments.backends.pool import reporter
-        from tapnet.experiments.run_trial import run_trial
-        from tapnet.paper.coarsening import draw_coarsening
-
-        dataset, trials, todo = self.coarsening_networks()
-        if dataset is None:
-            return [], NO_PTC
-        if todo and stored:
-            without = f"Its two networks of {self.effort_on_ptc.epochs} epochs are not stored"
-            return [], f"{without}; reproducing coarsening with the budget paper trains them."
-        with _listening(progress, todo) as on_event:
-            for trial in todo:
-                with self.store.claim(trial, wait=True):
-                    if not self.store.model_file(trial).exists():  # another program may have trained it meanwhile
-                        run_trial(trial, dataset, self.store, progress=reporter(trial, on_event))
-        files, sentences = draw_coarsening(self.store, dataset, trials)
-        return files, "\n".join(sentences)
-
-    def coarsening_networks(self) -> tuple[GraphDataset | None, list[Trial], list[Trial]]:
-        """PTC, if it is here, the trials whose networks the figure of coarsened graphs shows, and those not stored."""
-        from tapnet.paper.coarsening import coarsening_trials
-        from tapnet.paper.plan import reference_to
-
-        reference = reference_to("PTC", self.data_dir)
-        loaded = [work.dataset for work in self.plan if work.reference == reference]
-        try:
-            dataset = loaded[0] if loaded and loaded[0] is not None else reference.load()
-        except DatasetNotFoundError:
-            return None, [], []
-        trials = coarsening_trials(dataset, self.effort_on_ptc, self.device)
-        return dataset, trials, [trial for trial in trials if not self.store.model_file(trial).exists()]
-
-
-def _listening(progress: Progress | None, trials: Sequence[Trial]) -> AbstractContextManager[OnEvent]:
-    return nullcontext(lambda _: None) if progress is None else progress(trials)

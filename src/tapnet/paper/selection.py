@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from tapnet.training.protocol import Protocol
 
 Protocols = Literal["paper", "fair", "both"]
-_PROTOCOLS: dict[Protocols, tuple[Protocol, ...]] = {
-    "paper": ("paper",),
-    "fair": ("fair",),
-    "both": ("paper", "fair"),
-}
+_PROTOCOLS: dict[Protocols, tuple[Protocol, ...]] = {"paper": ("paper",), "fair": ("fair",), "both": ("paper", "fair")}
 
 
 @dataclass(frozen=True)
@@ -63,14 +59,9 @@ def select(
         raise SettingError(f"{target} has no systems to choose from")
     several = len(names) > 1
     narrowed = [_narrow(TARGETS[name], wanted, words, several) for name in names if name in TARGETS]
-    return Selection(
-        tables=tuple(target for target in narrowed if target.datasets and target.rows),
-        figures=tuple(name for name in names if name in FIGURES),
-        protocols=_PROTOCOLS[protocol],
-        budget=chosen,
-        folds=folds,
-        epochs=epochs,
-    )
+    tables = tuple(target for target in narrowed if target.datasets and target.rows)
+    figures = tuple(name for name in names if name in FIGURES)
+    return Selection(tables, figures, _PROTOCOLS[protocol], chosen, folds, epochs)
 
 
 def find_targets(name: str) -> list[str]:
@@ -84,23 +75,19 @@ def find_targets(name: str) -> list[str]:
 
 
 def _words(names: str | Sequence[str] | None) -> list[str] | None:
-    """ "PTC, MUTAG" or ["PTC", "MUTAG"]; None: all."""
+    """Either "PTC, MUTAG" or ["PTC", "MUTAG"]; None: all."""
     return None if names is None else [n.strip() for n in (names.split(",") if isinstance(names, str) else names)]
 
 
 def _find_datasets(names: str | Sequence[str] | None) -> list[str] | None:
     """The paper's names of the data sets; None: all."""
     words = _words(names)
-    if words is None:
-        return None
-    wanted = []
-    for word in words:
-        entry = find_entry(word)
+    entries = {word: find_entry(word) for word in words or ()}
+    for word, entry in entries.items():
         if entry is None:
             has, near = ", ".join(CATALOG), did_you_mean(word, CATALOG)
             raise SettingError(f"the paper has no data set {word!r}; it has {has}{near}")
-        wanted.append(entry.name)
-    return wanted
+    return None if words is None else [entry.name for entry in entries.values() if entry]
 
 
 def _narrow(target: Target, datasets: list[str] | None, systems: list[str] | None, several: bool) -> Target:

@@ -19,6 +19,9 @@ from tapnet.paper.targets import Row, Target
 from tapnet.training.protocol import Protocol
 
 DIFFERS = "†"
+OF_CONNECTIVITY = (  # its columns
+    *("system", "protocol", "graphs", "nodes", "edges", "isolated nodes", "components a graph", "folds × epochs"),
+)
 
 
 @dataclass(frozen=True)
@@ -87,15 +90,11 @@ def make_sections(
         The tables, in the order of the data sets.
     """
     tables = _connectivity if target.name == "connectivity" else _accuracies
-    found = [
-        replace(
-            section,
-            title=name + _size(name, graphs.get(name)),
-            notes=(*section.notes, *((f"*{notes[name]}*",) if name in notes else ())),
-        )
-        for name in dict.fromkeys(cell.dataset for cell in cells)
-        for section in tables(target, name, [cell for cell in cells if cell.dataset == name])
-    ]
+    found = []
+    for name in dict.fromkeys(cell.dataset for cell in cells):
+        section = tables(target, name, [cell for cell in cells if cell.dataset == name])
+        noted = (f"*{notes[name]}*",) if name in notes else ()
+        found.append(replace(section, title=name + _size(name, graphs.get(name)), notes=noted))
     if target.note and found:
         found[-1] = replace(found[-1], notes=(*found[-1].notes, target.note))
     return found
@@ -132,16 +131,13 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
 
 def usual_folds_and_epochs(name: str, cells: Sequence[Cell]) -> str:
     """How many folds × epochs most cells of a data set have."""
-    every = [
-        cell.folds_and_epochs for cell in cells if cell.dataset == name and cell.summary and cell.summary.has_epochs
-    ]
-    return Counter(every).most_common(1)[0][0] if every else ""
+    every = Counter(cell.folds_and_epochs for cell in cells if cell.dataset == name and cell.has_epochs)
+    return every.most_common(1)[0][0] if every else ""
 
 
 def remark(cell: Cell, cells: Sequence[Cell]) -> str:
     """What follows a number: a mark if it differs from TAPNet's, and its folds × epochs where most have others."""
-    has_epochs = cell.summary is not None and cell.summary.has_epochs
-    other = has_epochs and cell.folds_and_epochs != usual_folds_and_epochs(cell.dataset, cells)
+    other = cell.has_epochs and cell.folds_and_epochs != usual_folds_and_epochs(cell.dataset, cells)
     return _mark(cell) + (f" ({cell.folds_and_epochs})" if other else "")
 
 
@@ -164,7 +160,7 @@ def explanation(protocols: Sequence[Protocol]) -> list[str]:
     ]
 
 
-def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Section]:
+def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> Section:
     header: list[str] = ["system", "printed"]
     protocols = list(dict.fromkeys(cell.protocol for cell in cells))
     for protocol in protocols:
@@ -184,7 +180,7 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> list[Sectio
         if counts:
             words += _counted_in_words(first)
         rows.append(tuple(words))
-    return [Section(name, tuple(header), tuple(rows))]
+    return Section(name, tuple(header), tuple(rows))
 
 
 def _readings(cell: Cell) -> list[str]:
@@ -244,38 +240,24 @@ def _counted_in_words(cell: Cell) -> list[str]:
 # ---- connectivity ----
 
 
-def _connectivity(target: Target, name: str, cells: Sequence[Cell]) -> list[Section]:
-    header = (
-        "system",
-        "protocol",
-        "graphs",
-        "nodes",
-        "edges",
-        "isolated nodes",
-        "components a graph",
-        "folds × epochs",
-    )
+def _connectivity(target: Target, name: str, cells: Sequence[Cell]) -> Section:
     rows: list[tuple[str, ...]] = []
     for cell in cells:
         levels = connectivity_by_layer(cell)
         for i, level in enumerate(levels):
             if i == 0 and rows:
                 continue  # the input is the same for all
-            rows.append(
-                (
-                    "" if i == 0 else cell.row.label,
-                    "" if i == 0 else cell.protocol,
-                    "input" if i == 0 else f"after layer {i}",
-                    f"{level.nodes / level.graphs:.1f}",
-                    f"{100 * level.edges / levels[0].edges:.0f} % of the input's"
-                    if i
-                    else f"{level.edges / level.graphs:.1f}",
-                    f"{100 * level.isolated / level.nodes:.1f} %",
-                    f"{level.components / level.graphs:.2f}",
-                    "" if i == 0 else cell.folds_and_epochs,
-                )
+            system = (cell.row.label, cell.protocol, f"after layer {i}") if i else ("", "", "input")
+            edges = f"{level.edges / level.graphs:.1f}"
+            if i:
+                edges = f"{100 * level.edges / levels[0].edges:.0f} % of the input's"
+            isolated, components = (
+                f"{100 * level.isolated / level.nodes:.1f} %",
+                f"{level.components / level.graphs:.2f}",
             )
-    return [Section(name, header if rows else (), tuple(rows))]
+            nodes, effort = f"{level.nodes / level.graphs:.1f}", cell.folds_and_epochs if i else ""
+            rows.append((*system, nodes, edges, isolated, components, effort))
+    return Section(name, OF_CONNECTIVITY if rows else (), tuple(rows))
 
 
 def connectivity_by_layer(cell: Cell) -> list[Connectivity]:

@@ -31,10 +31,6 @@ class Row:
         """The settings of its model on a data set."""
         return _settings(self.model, dataset, tuple(self.changed.items()))
 
-    def printed(self, dataset: str) -> Printed | None:
-        """The paper's accuracy on a data set; None where it prints none."""
-        return printed(self.model, dataset, self.changed)
-
 
 @cache
 def _settings(model: str, dataset: str, changed: tuple[tuple[str, Any], ...]) -> Any:
@@ -60,50 +56,38 @@ class Target:
         """The paper's accuracy of a row on a data set; None where it prints none."""
         if self.name == "table5":
             return TABLE5[row.label][0] if dataset == "REDDIT-BINARY" else None
-        return row.printed(dataset)
+        return printed(row.model, dataset, row.changed)
 
 
-_SYSTEMS = (
-    Row("WL", "wl"),
-    Row("PSCN", "pscn"),
-    Row("DGCNN", "dgcnn"),
-    Row("SAGPool", "sagpool"),
-    Row("DIFFPOOL", "diffpool"),
-    Row("g-U-Net", "gunet"),
-    Row("GIN", "gin"),
-    Row("EigenPool", "eigenpool"),
-    Row("HaarPool", "haarpool"),
-    TAPNET,
-)
-_TOPK = Row("Net_top-k", changed={"pool": "topk"})
-_SORT = Row("Net_sort", changed={"pool": "sort"})
-_DIFF = Row("Net_diff", changed={"pool": "diff"})
+_LABELS = ("WL", "PSCN", "DGCNN", "SAGPool", "DIFFPOOL", "g-U-Net", "GIN", "EigenPool", "HaarPool")
+_SYSTEMS = (*(Row(label, label.lower().replace("-", "")) for label in _LABELS), TAPNET)
+
+
+def _net(pool: str) -> Row:
+    return Row(f"Net_{pool}", changed={"pool": pool.replace("-", "")})
 
 
 def _without(label: str) -> Row:
     return Row(label, changed=ABLATIONS[label])
 
 
+def _with_norm(label: str) -> Row:
+    return Row(label, changed={"norm": label.split(":")[0]})
+
+
+_POOLS = tuple(map(_net, ("diff", "sort", "top-k")))
+
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
         Target("table1", "Table 1: all systems on the social networks", SOCIAL, _SYSTEMS),
         Target("table2", "Table 2: all systems on the bioinformatics data sets", BIOLOGICAL, _SYSTEMS),
-        Target(
-            "table3",
-            "Table 3: other pooling layers in TAPNet's architecture",
-            THREE,
-            (_DIFF, _SORT, _TOPK, TAPNET),
-        ),
+        Target("table3", "Table 3: other pooling layers in TAPNet's architecture", THREE, (*_POOLS, TAPNET)),
         Target(
             "table4",
             "Table 4: TAPNet without its parts, and with the auxiliary objective",
             THREE,
-            (
-                *map(_without, ("w/o TAP", "w/o LV", "w/o GV", "w/o GCT")),
-                TAPNET,
-                Row("w AUX", changed={"aux": AUX}),
-            ),
+            (*map(_without, ("w/o TAP", "w/o LV", "w/o GV", "w/o GCT")), TAPNET, Row("w AUX", changed={"aux": AUX})),
             f"The paper does not say how much the auxiliary objective weighs; here it weighs {AUX:g}.",
         ),
         Target(
@@ -125,31 +109,20 @@ TARGETS: dict[str, Target] = {
             "norm",
             "The normalisation of the GCN layers in TAPNet",
             SMALL,
-            (
-                Row("neighbour: A D⁻¹"),
-                *(
-                    Row(label, changed={"norm": label.split(":")[0]})
-                    for label in ("symmetric: D^-½ A D^-½", "mean: D⁻¹ A", "sum: A")
-                ),
-            ),
+            (Row("neighbour: A D⁻¹"), *map(_with_norm, ("symmetric: D^-½ A D^-½", "mean: D⁻¹ A", "sum: A"))),
             "`neighbour` is TAPNet's default: the paper cites the symmetric one, its authors' earlier program this.",
         ),
         Target(
             "pools",
             "All pooling layers in TAPNet's architecture",
             (*SMALL, "DD", "COLLAB", "REDDIT-BINARY"),
-            (
-                *(_DIFF, _SORT, _TOPK),
-                *(Row(f"Net_{pool}", changed={"pool": pool}) for pool in ("sag", "eigen", "haar")),
-                _without("w/o TAP"),
-                TAPNET,
-            ),
+            (*_POOLS, *map(_net, ("sag", "eigen", "haar")), _without("w/o TAP"), TAPNET),
         ),
         Target(
             "connectivity",
             "How the coarsened graphs hang together after training",
             THREE,
-            (TAPNET, _without("w/o GCT"), _TOPK, _SORT, Row("Net_sag", changed={"pool": "sag"})),
+            (TAPNET, _without("w/o GCT"), *map(_net, ("top-k", "sort", "sag"))),
             "Counted over all test graphs of the folds with the weights of the last epoch; `input` is the graphs as "
             "they are. Layers that merge nodes (DiffPool, EigenPool, HaarPool) isolate none and are left out.",
         ),

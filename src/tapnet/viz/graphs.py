@@ -112,8 +112,7 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     at = graph_layout(edges, len(category))
     shown = [int(c) for c in np.unique(category)]
     colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
-    marks = _marks([names[c] for c in shown])
-    mark = dict(zip(shown, marks, strict=True))
+    mark = dict(zip(shown, _marks([names[c] for c in shown]), strict=True))
     layers = graph.explanation.layers
     figure, axes = new_figure(0.4 + 3.1 * (len(layers) + 1), 4.0, 1, len(layers) + 1)
     usual = _node_size(at)
@@ -145,7 +144,8 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
         words = {c: names[c] if names[c] == mark[c] or not lettered else f"{mark[c]}: {names[c]}" for c in shown}
         handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=words[c]) for c in shown]
         handles.append(axes[0, 0].scatter([], [], s=20, c=PALE, label="dropped"))
-        handles.append(axes[0, 0].scatter([], [], s=0, label="(larger: a higher score)"))
+        if any(np.isfinite(layer.score).any() for layer in layers):
+            handles.append(axes[0, 0].scatter([], [], s=0, label="(larger: a higher score)"))
         figure.legend(
             handles=handles, loc="outside lower center", ncols=min(len(handles), 9), fontsize=8, frameon=False
         )
@@ -175,5 +175,6 @@ def _marks(names: Sequence[str]) -> list[str]:
 
 
 def _from_zero_to_one(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
-    return (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
+    """Unknown values (NaN) come out in the middle."""
+    low, high = np.fmin.reduce(values, initial=np.inf), np.fmax.reduce(values, initial=-np.inf)
+    return np.nan_to_num((values - low) / (high - low), nan=0.5) if high > low else np.full(len(values), 0.5)

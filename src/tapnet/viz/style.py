@@ -18,7 +18,7 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """Makes a figure that needs no screen.
+    """Makes a figure that needs no screen; a notebook displays it inline.
 
     Args:
         width: Of the figure, in inches.
@@ -33,7 +33,13 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    class InlineFigure(Figure):
+        def _repr_png_(self) -> bytes:  # what IPython asks for
+            drawn = io.BytesIO()
+            self.savefig(drawn, format="png", dpi=100)
+            return drawn.getvalue()
+
+    figure = InlineFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.multiprocessing.spawn import ProcessExitedException
 
 from tapnet.errors import SettingError, TapnetError
-from tapnet.experiments.backends.pool import Session, import_pools, run_in_turn
+from tapnet.experiments.backends.pool import Session, import_pools, listen, process_died, run_in_turn
 from tapnet.experiments.backends.processes import block_sigint, end_with_parent, torchrun_size
 from tapnet.experiments.trial import Trial
 from tapnet.models.base import GraphClassifier
@@ -42,6 +42,7 @@ class FabricGroup(ProcessGroup):
         self.fabric, self.rank, self.size = fabric, fabric.global_rank, fabric.world_size
 
     def join(self, model: GraphClassifier) -> GraphClassifier:
+        """Lets Fabric average the gradients of the model, and layers share what they need of all graphs."""
         if type(model).micro_batches is GraphClassifier.micro_batches:  # else processes may differ in their steps
             for module in model.modules():
                 if isinstance(module, BatchNorm):
@@ -51,18 +52,22 @@ class FabricGroup(ProcessGroup):
         return joined  # type: ignore[return-value]  # has the model's methods
 
     def shard(self, graphs: Tensor) -> Shard:
+        """This process's part of the graphs of a step; all of them where there are fewer than processes."""
         if len(graphs) < self.size:
             return Shard(graphs, 1 / self.size)  # too few to share: each takes all, with a part of the weight
         return Shard(graphs.tensor_split(self.size)[self.rank])
 
     def backward(self, model: GraphClassifier, loss: Tensor, last: bool) -> None:
+        """Adds the gradients of a micro-batch; with the last one of a step they are exchanged."""
         with self.fabric.no_backward_sync(model, enabled=not last):  # type: ignore[arg-type]
             self.fabric.backward(loss)
 
     def total(self, values: Tensor) -> Tensor:
+        """The sum over the processes."""
         return cast(Tensor, self.fabric.all_reduce(values, reduce_op="sum"))
 
     def broadcast(self, value: T) -> T:
+        """The first process's value, in all of them."""
         return self.fabric.broadcast(value)
 
     def dropout_seed(self, seed: int, epoch: int) -> int | None:
@@ -84,39 +89,18 @@ def run_in_group(trials: Sequence[Trial], session: Session) -> bool:
     theirs = replace(session, on_event=events.put, should_stop=stop.is_set)
     # bound, since Fabric would look into arguments
     member = partial(_start_member, trials=trials, session=theirs, events=events)
-    outcome: list[bool | BaseException] = []
 
-    def launch() -> None:
+    def launch() -> bool:
         with block_sigint():  # of this thread, and so of the processes that it starts
-            try:
-                outcome.append(fabric.launch(member))
-            except BaseException as error:
-                outcome.append(error)
+            return cast(bool, fabric.launch(member))
 
-    thread = threading.Thread(target=launch)
-    thread.start()
-    failure: TapnetError | None = None
-    while thread.is_alive() or not events.empty():
-        if session.should_stop():
-            stop.set()
+    with ThreadPoolExecutor(1) as beside:
+        future = beside.submit(launch)
+        listen([future], events, session, stop)
         try:
-            event = events.get(timeout=0.1)
-        except queue.Empty:
-            continue
-        if isinstance(event, TapnetError):
-            failure = event
-        else:
-            session.on_event(event)
-    thread.join()
-    if failure is not None:
-        raise failure
-    if isinstance(outcome[0], ProcessExitedException):
-        if session.should_stop():
-            return False
-        raise TapnetError("a process of the run died; running it again continues from the last checkpoint")
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]
+            return future.result()
+        except ProcessExitedException:
+            return process_died(session)
 
 
 def require_fabric() -> Any:

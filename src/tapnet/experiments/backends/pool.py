@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import pickle
 import queue
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,15 +23,9 @@ import numpy as np
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import TapnetError
-from tapnet.experiments.backends.processes import (
-    block_sigint,
-    end_with_parent,
-    process_context,
-    torchrun_rank,
-    torchrun_size,
-)
+from tapnet.experiments.backends import processes
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, run_trial
-from tapnet.experiments.store import NullStore, Store
+from tapnet.experiments.store import Store, TrialStore
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.io.load import load_dataset
 from tapnet.nn.pool.registry import resolve
@@ -74,7 +70,7 @@ class DataReference:
     """
 
     name_or_path: str
-    data_dir: str | None
+    data_dir: str | Path | None
     download: bool = True
     features: Features | None = None
     graphs: int | None = None
@@ -150,25 +146,23 @@ def run_trials(
     Raises:
         TapnetError: if a process of the run dies.
     """
-    if torchrun_rank() > 0:  # another process of the group has the store
-        return _run_in_group(trials, Session(data, store, checkpoint_every, on_event, should_stop=lambda: False))
-    missing = [trial for trial in trials if store.load(trial) is None]
-    for trial in set(trials).difference(missing):
-        store.tidy(trial)
-    jobs = min(jobs, len(missing))
-    with _stop_on_interrupt() as should_stop:
+    rank, missing = processes.torchrun_rank(), trials
+    if rank == 0:  # another process of the group would have the store
+        missing = [trial for trial in trials if store.load(trial) is None]
+        for trial in set(trials).difference(missing):
+            store.tidy(trial)
+    with _stop_on_interrupt() if rank == 0 else contextlib.nullcontext(lambda: False) as should_stop:
         session = Session(data, store, checkpoint_every, on_event, should_stop, tuple(pools))
-        if torchrun_size():
-            return _run_in_group(trials, session)  # all of them: the other processes wait for this one to join
-        if not missing:
-            return True
-        if missing[0].devices > 1:
-            return _run_in_group(missing, session)
-        if cluster is not None:
+        if processes.torchrun_size() or (missing and missing[0].devices > 1):
+            from tapnet.experiments.backends.fabric import run_in_group
+
+            # under torchrun all of them: the other processes wait for this one to join
+            return run_in_group(trials if processes.torchrun_size() else missing, session)
+        if cluster is not None and missing:
             return _run_on_cluster(missing, session, cluster)
-        if jobs > 1:
-            return _run_in_processes(missing, session, jobs)
-        return run_in_turn(missing, session)
+        if min(jobs, len(missing)) > 1:
+            return _run_in_processes(missing, session, min(jobs, len(missing)))
+        return not missing or run_in_turn(missing, session)
 
 
 def run_in_turn(trials: Sequence[Trial], session: Session, group: ProcessGroup = SINGLE_PROCESS) -> bool:
@@ -197,7 +191,7 @@ def attempt(trial: Trial, dataset: GraphDataset, session: Session, group: Proces
             run_trial(
                 trial,
                 dataset,
-                store if claimed else NullStore(),
+                store if claimed else TrialStore(),
                 checkpoint_every=session.checkpoint_every,
                 progress=reporter(trial, session.on_event),
                 should_stop=session.should_stop,
@@ -215,14 +209,12 @@ def _until_done(
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> bool:
     """Runs what ``run`` says is left, again and again: another program may store it, or die and leave it to us."""
-    told = False
-    while trials:
+    for turn in itertools.count():
         trials = run(trials)
         if not trials or group.broadcast(session.should_stop()):
             break
-        for trial in () if told else trials:
+        for trial in trials if turn == 0 else ():
             session.on_event(Event(trial, 0, math.nan))
-        told = True
         time.sleep(LOOK_EVERY)
     return not trials
 
@@ -237,12 +229,6 @@ def _stored_event(result: TrialResult) -> Event:
     return Event(result.trial, result.trial.training.epochs, result.reading.accuracy)
 
 
-def _run_in_group(trials: Sequence[Trial], session: Session) -> bool:
-    from tapnet.experiments.backends.fabric import run_in_group
-
-    return run_in_group(trials, session)
-
-
 def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
     from tapnet.experiments.backends.ray import run_on_cluster
 
@@ -250,11 +236,14 @@ def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster)
 
     def run(left: Sequence[Trial]) -> list[Trial]:
         with contextlib.ExitStack() as claims:
-            ours = [trial for trial in left if claims.enter_context(store.claim(trial))]
-            there = [result for trial in ours if (result := store.load(trial)) is not None]
-            for result in there:
-                session.on_event(_stored_event(result))
-            if todo := [trial for trial in ours if trial not in {result.trial for result in there}]:
+            todo = []
+            for trial in left:
+                if claims.enter_context(store.claim(trial)):
+                    if (result := store.load(trial)) is None:
+                        todo.append(trial)
+                    else:
+                        session.on_event(_stored_event(result))
+            if todo:
                 run_on_cluster(todo, session, cluster)
         return [trial for trial in left if store.load(trial) is None]
 
@@ -264,6 +253,9 @@ def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster)
 @contextlib.contextmanager
 def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Whether to stop: the first Ctrl-C (or SIGTERM) asks trials to end after their epoch, the second ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # whoever owns the main thread handles signals
+        return
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -271,15 +263,9 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    def should_stop() -> bool:
-        return bool(asked)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield should_stop  # whoever owns the main thread handles signals
-        return
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield should_stop
+        yield lambda: bool(asked)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -292,7 +278,7 @@ _worker: list[tuple[GraphDataset, Session]] = []  # what this process got when i
 
 def _start_worker(session: Session, events: Any) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=processes.end_with_parent, daemon=True).start()
     import_pools(session.pools)
     _worker.append((session.data.load(), session))
 
@@ -301,42 +287,50 @@ def _attempt_in_worker(trial: Trial) -> bool:
     return attempt(trial, *_worker[0])
 
 
-def _listen(futures: Sequence[Future[bool]], events: Any, session: Session, stop_all: Any) -> None:
-    """Passes events on until every trial has ended; asks all to stop when asked to, or when one has failed."""
-    while True:
-        done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
-        failed = any(future.done() and future.exception() is not None for future in futures)
-        if session.should_stop() or failed:
-            stop_all.set()
-        try:
-            session.on_event(events.get(timeout=0.1))
-        except queue.Empty:
-            if done:
-                return
+def listen(futures: Sequence[Future[bool]], events: Any, session: Session, stop_all: Any) -> None:
+    """Passes events on until all has ended; asks all to stop when asked to, or when something has failed."""
+    try:
+        while True:
+            done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
+            failed = any(future.done() and future.exception() is not None for future in futures)
+            if session.should_stop() or failed:
+                stop_all.set()
+            try:
+                event = events.get(timeout=0.1)
+            except queue.Empty:
+                if done:
+                    return
+                continue
+            if isinstance(event, TapnetError):  # of a process whose exceptions do not return otherwise
+                raise event
+            session.on_event(event)
+    except BaseException:
+        stop_all.set()  # whoever waits for the processes now: they end after their epoch
+        raise
+
+
+def process_died(session: Session, advice: str = "") -> bool:
+    """False if it was asked to stop, which may end processes in any way; else a ``TapnetError``."""
+    if session.should_stop():
+        return False
+    raise TapnetError(
+        f"a process of the run died{advice}; running it again continues from the last checkpoint"
+    ) from None
 
 
 def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> bool:
-    context = process_context()
+    context = processes.process_context()
     events, stop_all = context.Queue(), context.Event()
     theirs = replace(session, on_event=events.put, should_stop=stop_all.is_set)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(theirs, events)) as pool:
 
         def run(left: Sequence[Trial]) -> list[Trial]:
-            with block_sigint():
+            with processes.block_sigint():
                 futures = [pool.submit(_attempt_in_worker, trial) for trial in left]
-            try:
-                _listen(futures, events, session, stop_all)
-            except BaseException:
-                stop_all.set()  # leaving the pool waits for its processes: they end after their epoch
-                raise
+            listen(futures, events, session, stop_all)
             return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]
 
         try:
             return _until_done(trials, run, session)
         except BrokenProcessPool:
-            if session.should_stop():
-                return False
-            raise TapnetError(
-                "a process of the run died (out of memory?); running it again continues from the last checkpoint, and "
-                "one job at a time takes less memory"
-            ) from None
+            return process_died(session, " (out of memory? fewer jobs take less)")

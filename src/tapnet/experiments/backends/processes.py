@@ -15,6 +15,7 @@ PRELOAD = ["tapnet.experiments.backends.pool", "torch._dynamo"]  # the latter by
 
 
 def available_cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -64,4 +65,5 @@ def torchrun_size() -> int:
 
 
 def torchrun_rank() -> int:
+    """The number of this process among those of torchrun; 0 if it was started by hand."""
     return int(os.environ.get("RANK", 0)) if torchrun_size() else 0

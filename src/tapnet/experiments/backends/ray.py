@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -25,8 +25,9 @@ from tapnet.errors import SettingError, TapnetError
 from tapnet.experiments.backends.pool import Event, Session, import_pools
 from tapnet.experiments.backends.processes import available_cores
 from tapnet.experiments.run_trial import Interrupted, run_trial
-from tapnet.experiments.store import Store, pack_checkpoint, unpack_checkpoint
+from tapnet.experiments.store import TrialStore, pack_checkpoint, unpack_checkpoint
 from tapnet.experiments.trial import Trial, TrialResult
+from tapnet.files import write_atomically
 from tapnet.inference.model_file import ModelCard
 
 RETRIES = 5  # of a trial whose worker or node was lost
@@ -61,9 +62,9 @@ class Cluster:
             raise SettingError("cpus_per_trial is more than 0: Ray would start every trial at once")
 
 
-def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
-    """Runs every trial; False if it was asked to stop early, with checkpoints in the store then."""
-    store, dataset = session.store, session.data.load()
+def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> None:
+    """Runs every trial; those that were asked to stop early have checkpoints in the store then."""
+    store = session.store
     with _connected(cluster) as ray:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -77,10 +78,8 @@ def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) 
             max_retries=RETRIES,
             scheduling_strategy="SPREAD",
         )
-        data = ray.put(dataset)
-        settings = session.checkpoint_every, session.pools
-        running = {task.remote(trial, [data], mailbox, *settings): trial for trial in trials}
-        by_key, complete = {trial.key: trial for trial in trials}, True
+        shared = [ray.put(session.data.load())], mailbox, session.checkpoint_every, session.pools
+        running, by_key = {task.remote(trial, *shared): trial for trial in trials}, {t.key: t for t in trials}
         while running:
             ended, _ = ray.wait(list(running), timeout=0.2)
             if session.should_stop():
@@ -88,28 +87,23 @@ def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) 
             answers = {running.pop(one): _answer(ray, one) for one in ended}
             events, checkpoints = ray.get(mailbox.take.remote([trial.key for trial in answers]))
             for key, packed in checkpoints.items():
-                store.write_checkpoint(by_key[key], packed)
+                write_atomically(store.checkpoint_file(by_key[key]), packed)
             for trial, answer in answers.items():
-                complete = complete and answer is not None
-                if answer is not None:
-                    answer.keep(store)
-                    store.drop_checkpoint(trial)
+                if answer is None:
+                    continue
+                if answer.model is not None:
+                    store.save_model(trial, *answer.model)
+                store.save(answer.result)
+                store.drop_checkpoint(trial)
             for event in events:
                 session.on_event(event)
-        return complete
 
 
-@dataclass
-class Answer:
+class Answer(NamedTuple):
     """What a worker returns of a trial: the result, and the model if there is one."""
 
     result: TrialResult
     model: tuple[Mapping[str, Tensor], ModelCard] | None
-
-    def keep(self, store: Store) -> None:
-        if self.model is not None:
-            store.save_model(self.result.trial, *self.model)
-        store.save(self.result)
 
 
 class Mailbox:
@@ -122,6 +116,7 @@ class Mailbox:
         self.new: set[str] = set()  # checkpoints that the store does not have yet
 
     def stop(self) -> None:
+        """Asks all trials to end after their epoch."""
         self.stopped = True
 
     def tell(self, event: Event) -> bool:
@@ -130,6 +125,7 @@ class Mailbox:
         return self.stopped
 
     def keep(self, key: str, checkpoint: bytes, new: bool = False) -> None:
+        """Keeps the last checkpoint of a trial."""
         self.checkpoints[key] = checkpoint
         if new:
             self.new.add(key)
@@ -151,7 +147,7 @@ class Mailbox:
 
 
 @dataclass
-class RemoteStore:
+class RemoteStore(TrialStore):
     """The store in a worker: checkpoints go to the mailbox, the model returns with the result."""
 
     mailbox: Any
@@ -159,19 +155,16 @@ class RemoteStore:
     model: tuple[Mapping[str, Tensor], ModelCard] | None = field(default=None, init=False)
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
+        """The state to continue from."""
         return None if self.checkpoint is None else unpack_checkpoint(trial, self.checkpoint)
 
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
+        """Sends it to the mailbox."""
         _answered(self.mailbox.keep.remote(trial.key, pack_checkpoint(trial, state), new=True))
 
     def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
+        """Keeps it, to be returned with the result."""
         self.model = (weights, card)
-
-    def save(self, result: TrialResult) -> None:
-        pass
-
-    def drop_checkpoint(self, trial: Trial) -> None:
-        pass
 
 
 _held: dict[str, GraphDataset] = {}  # by checksum: the data set that this worker has unpacked
@@ -195,17 +188,10 @@ def _run_on_worker(
         stopped = _answered(mailbox.tell.remote(Event(trial, epoch, accuracy, where)))
 
     try:
-        result = run_trial(
-            trial,
-            _held[trial.data],
-            store,
-            checkpoint_every=checkpoint_every,
-            progress=tell,
-            should_stop=lambda: stopped,
-        )
+        options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "should_stop": lambda: stopped}
+        return Answer(run_trial(trial, _held[trial.data], store, progress=tell, **options), store.model)
     except Interrupted:
         return None
-    return Answer(result, store.model)
 
 
 def _answered(question: Any) -> Any:
@@ -239,23 +225,17 @@ def require_ray() -> Any:
 def _connected(cluster: Cluster) -> Iterator[Any]:
     """Ray, connected; a local cluster ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    os.environ.setdefault(
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"
-    )  # as Ray's next version has it; it warns until then
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as in Ray's next version; it warns until then
     ray = require_ray()
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if cluster.address == LOCAL:
-        cores = cluster.local_cpus or available_cores()
-        where: dict[str, Any] = {"address": LOCAL, "num_cpus": cores, "include_dashboard": False}
-    else:
-        where = {"address": cluster.address}
+        options |= {"num_cpus": cluster.local_cpus or available_cores(), "include_dashboard": False}
     sigterm_handler = signal.getsignal(signal.SIGTERM)
     _allow_many_files()
     try:
-        ray.init(**where, **quiet)
+        ray.init(cluster.address, **options)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        first_line = str(error).strip().split("\n")[0]
-        raise TapnetError(f"no Ray cluster answers at {cluster.address} ({first_line})") from None
+        raise TapnetError(f"no Ray cluster answers at {cluster.address} ({_first_line(error)})") from None
     try:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, sigterm_handler)  # Ray has put its own
@@ -277,22 +257,21 @@ def _require_a_node(ray: Any, cluster: Cluster) -> None:
     sizes = [(n["Resources"].get("CPU", 0), n["Resources"].get("GPU", 0)) for n in ray.nodes() if n["Alive"]]
     if not any(cluster.cpus_per_trial <= cpus and cluster.gpus_per_trial <= gpus for cpus, gpus in sizes):
         there = ", ".join(f"{cpus:g} CPUs and {gpus:g} GPUs" for cpus, gpus in sorted(set(sizes), reverse=True))
-        raise SettingError(
-            f"a trial takes {cluster.cpus_per_trial:g} CPUs and {cluster.gpus_per_trial:g} GPUs, more than any node of "
-            f"the cluster has ({there})"
-        )
+        takes = f"{cluster.cpus_per_trial:g} CPUs and {cluster.gpus_per_trial:g} GPUs"
+        raise SettingError(f"a trial takes {takes}, more than any node of the cluster has ({there})")
 
 
 def _answer(ray: Any, task: Any) -> Answer | None:
     try:
-        answer: Answer | None = ray.get(task)
-        return answer
+        return ray.get(task)  # type: ignore[no-any-return]
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, TapnetError):
             raise error.cause from None
         raise
     except ray.exceptions.RayError as error:
-        first_line = str(error).strip().split("\n")[0]
-        raise TapnetError(
-            f"a trial was lost {RETRIES + 1} times ({first_line}); running it again continues from its last checkpoint"
-        ) from None
+        lost = f"a trial was lost {RETRIES + 1} times ({_first_line(error)})"
+        raise TapnetError(f"{lost}; running it again continues from its last checkpoint") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

@@ -396,7 +396,7 @@ function showLegend() {
       return entry;
     }),
   );
-  if (!state.view.layers.length) return;
+  if (!state.view.layers.some((layer) => layer.score.some((score) => score !== null))) return;
   at("legend").append(made("span", { className: "hint", textContent: "Larger nodes have higher scores." }));
 }
 
@@ -443,7 +443,9 @@ function nodeInWords(node) {
     const place = layer.nodes.indexOf(node);
     const outcome = fate(layer, node);
     if (place < 0) return `dropped before pooling ${i + 1}`;
-    return `pooling ${i + 1}: ${outcome}, score ${short(layer.score[place])}, rank ${rank(layer.score, place)}`;
+    const score = layer.score[place];
+    const scored = score === null ? "no score" : `score ${short(score)}, rank ${rank(layer.score, place)}`;
+    return `pooling ${i + 1}: ${outcome}, ${scored}`;
   });
   return `${nodeName(node)}. ${words.join("; ")}.`;
 }
@@ -474,7 +476,9 @@ function showVotes() {
       const place = layer.nodes.indexOf(node);
       for (const [key] of votes) {
         const cell = made("td", { textContent: place < 0 ? "–" : short(layer[key][place]) });
-        if (place >= 0) cell.append(made("small", { textContent: ordinal(rank(layer[key], place)) }));
+        if (place >= 0 && layer[key][place] !== null) {
+          cell.append(made("small", { textContent: ordinal(rank(layer[key], place)) }));
+        }
         row.append(cell);
       }
       row.append(made("td", { textContent: fate(layer, node) }));
@@ -499,7 +503,7 @@ function inDirection(node, dx, dy) {
 function byRank(number) {
   const layer = state.view.layers[Math.max(number - 1, 0)];
   if (!layer) return [...state.view.nodes.keys()];
-  const order = layer.nodes.map((node, i) => [node, layer.score[i] ?? 0]);
+  const order = layer.nodes.map((node, i) => [node, layer.score[i] ?? -Number.MAX_VALUE]); // without a score: last
   return order.sort((a, b) => b[1] - a[1]).map(([node]) => node);
 }
 

@@ -84,10 +84,11 @@ export function level(view, number) {
   const inside = new Set(number === 0 ? view.nodes.keys() : layer.nodes.filter((_, i) => layer.kept[i]));
   const share = new Map();
   if (layer) {
-    const scores = layer.score.map((s) => s ?? 0);
-    const low = Math.min(...scores);
-    const range = Math.max(...scores) - low;
-    layer.nodes.forEach((node, i) => share.set(node, range > 0 ? (scores[i] - low) / range : 0.5));
+    const known = layer.score.filter((s) => s !== null); // some layers give no scores of dropped nodes, or none at all
+    const low = Math.min(...known);
+    const range = Math.max(...known) - low;
+    const part = (s) => (s !== null && range > 0 ? (s - low) / range : 0.5);
+    layer.nodes.forEach((node, i) => share.set(node, part(layer.score[i])));
   }
   const edges = view.edges.filter(([u, v]) => inside.has(u) && inside.has(v));
   const name = number === 0 ? "Input" : `After pooling ${number}`;

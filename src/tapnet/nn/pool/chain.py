@@ -76,16 +76,9 @@ class ChainPooling(Pooling):
         level = levels.levels[self.level]
         with full_precision(x):
             rows = level.pooled(widened(x))
-        coarse = GraphBatch(
-            x=batch.x,
-            y=batch.y,
-            ptr=level.ptr,
-            rowptr=level.adjacency.ptr,
-            col=level.adjacency.column,
-            weight=level.adjacency.value,
-            prepared={**batch.prepared, self.chain.kind: levels},
-        )
-        return Pooled(rows, coarse)
+        rowptr, col, weight = level.adjacency
+        prepared = {**batch.prepared, self.chain.kind: levels}
+        return Pooled(rows, GraphBatch(batch.x, batch.y, level.ptr, rowptr, col, weight=weight, prepared=prepared))
 
     def _levels(self, batch: GraphBatch) -> Levels:
         levels = batch.prepared.get(self.chain.kind)
@@ -96,6 +89,7 @@ class ChainPooling(Pooling):
         return chains_of_batch(batch, self.chain, chain_sizes(self.chain, batch.nodes_per_graph))
 
     def extra_repr(self) -> str:
+        """What ``print`` shows of the layer."""
         return f"{self.in_channels}, ratios={self.chain.ratios}, level={self.level}, vectors={self.chain.vectors}"
 
 
@@ -153,6 +147,7 @@ class Level:
         return rows.reshape(nodes, len(rows) // max(nodes, 1) * h.size(1))
 
     def to(self, device: torch.device | str) -> Level:
+        """The same on a device."""
         pooling, adjacency = (Rows(*(t.to(device) for t in rows)) for rows in (self.pooling, self.adjacency))
         return Level(self.ptr.to(device), pooling, adjacency)
 
@@ -165,6 +160,7 @@ class Levels:
     levels: tuple[Level, ...]
 
     def to(self, device: torch.device | str) -> Levels:
+        """The same on a device."""
         return Levels(self.chain, tuple(level.to(device) for level in self.levels))
 
 
@@ -177,6 +173,7 @@ class Chains:
     arrays: Mapping[str, PerItem]
 
     def cut(self, graphs: Tensor) -> Levels:
+        """The steps of the chains of these graphs, as a batch has them."""
         ptrs = [offsets(sizes.index_select(0, graphs)) for sizes in self.sizes]
         levels = (
             Level(ptr, self._rows(f"pooling {i}", graphs, finer), self._rows(f"adjacency {i}", graphs, ptr))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -83,11 +82,9 @@ class DiffPool(Pooling):
         """With as many clusters as the ratios leave of a graph of mean size."""
         if setup.mean_nodes is None:
             raise SettingError("pool 'diff' has a fixed number of clusters: it needs mean_nodes, that of the data")
-        *_, nodes = accumulate(
-            setup.ratios[: setup.level + 1],
-            lambda n, ratio: ratio if isinstance(ratio, int) else n * ratio,
-            initial=setup.mean_nodes,
-        )
+        nodes = setup.mean_nodes
+        for ratio in setup.ratios[: setup.level + 1]:
+            nodes = ratio if isinstance(ratio, int) else nodes * ratio
         return cls(setup.in_channels, max(1, math.ceil(nodes)), setup.norm, setup.dropout)
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
@@ -100,4 +97,5 @@ class DiffPool(Pooling):
         return nodes * self.clusters
 
     def extra_repr(self) -> str:
+        """What ``print`` shows of the layer."""
         return f"{self.in_channels}, clusters={self.clusters}"

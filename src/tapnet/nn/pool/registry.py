@@ -130,10 +130,9 @@ def resolve(pool: str | type[nn.Module], *, allow_import: bool = False) -> type[
 
 def available() -> list[PoolInfo]:
     """The pooling layers that a name stands for here; those of entry points are not imported to be listed."""
-    known = [(name, resolve(name)) for name in (*POOLS, *_registered)]
     found = [
         PoolInfo(name, cls.kind or "", cls.paper, cls.year, (inspect.getdoc(cls) or "").partition("\n")[0])
-        for name, cls in known
+        for name, cls in ((name, resolve(name)) for name in (*POOLS, *_registered))
     ]
     return found + [
         PoolInfo(name, "", "", None, f"{entry.value}, of {entry.dist.name if entry.dist else 'a package'}")

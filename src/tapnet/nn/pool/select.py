@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
 from numbers import Integral, Real
-from typing import ClassVar, NamedTuple, overload
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from tapnet.ops.csr import induced_subgraph
 from tapnet.ops.dropout import Mask, check_dropout
 from tapnet.ops.segments import top_k
 
+Graphs = GraphBatch | DenseBatch
 PyGPooled = tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]
 _induced_edges = compiler_disabled(induced_edges)
 
@@ -83,20 +84,8 @@ class SelectPooling(Pooling):
 
     # ---- what the base does ----
 
-    @overload
-    def forward(self, x: Tensor, edge_index: GraphBatch | DenseBatch, /) -> Pooled: ...
-
-    @overload
-    def forward(
-        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
-    ) -> PyGPooled: ...
-
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor | GraphBatch | DenseBatch,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
+    def forward(  # type: ignore[override]
+        self, x: Tensor, edge_index: Tensor | Graphs, edge_attr: Tensor | None = None, batch: Tensor | None = None
     ) -> Pooled | PyGPooled:
         """Pools a batch.
 
@@ -119,7 +108,7 @@ class SelectPooling(Pooling):
         edge_index, edge_attr = _induced_edges(perm, edge_index, edge_attr, x.size(0))
         return self._keep(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
 
-    def _pool(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Pooled:
+    def _pool(self, x: Tensor, batch: Graphs) -> Pooled:
         if not isinstance(batch, GraphBatch):
             raise ValueError(f"{type(self).__name__} keeps nodes of sparse graphs, not of a DenseBatch")
         batch.check_rows(x)
@@ -160,6 +149,7 @@ class SelectPooling(Pooling):
         return self.scale(x.index_select(0, perm), kept)
 
     def extra_repr(self) -> str:
+        """What ``print`` shows of the layer."""
         return f"{self.in_channels}, ratio={self.ratio}, dropout={self.dropout}"
 
 

@@ -1,0 +1,126 @@
+"""cross_validate as a notebook calls it: the numbers of single trials, nothing left behind, mistakes in a sentence."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tapnet
+from tapnet.errors import SettingError
+from tapnet.experiments.run_trial import Interrupted
+from tapnet.experiments.store import Store
+
+QUICK = {"epochs": 2, "folds": 3, "hidden_channels": 8}
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return tapnet.load_dataset("MUTAG")
+
+
+def test_a_name_a_path_and_a_data_set_give_the_same_numbers(mutag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    by_name = tapnet.cross_validate("MUTAG", jobs=1, **QUICK)
+    by_value = tapnet.cross_validate(mutag, jobs=2, **QUICK)
+    assert by_name.scores == by_value.scores
+    assert [r.curves for r in by_name.results] == [r.curves for r in by_value.results]
+    assert (by_name.mean, by_name.std) == (np.mean(by_name.scores), np.std(by_name.scores))
+    assert (by_name.folder, by_name.final) == (None, None)
+    assert not list(tmp_path.iterdir())
+    for fact in ("MUTAG", "tapnet", "fair", "3 folds", "2 epochs", f"{by_name.mean:.1f}"):
+        assert fact in repr(by_name)
+
+
+def test_what_is_stored_is_not_trained_again(mutag, tmp_path):
+    events = []
+    first = tapnet.cross_validate(mutag, jobs=1, out=tmp_path / "{run}", progress=events.append, **QUICK)
+    assert [(event.trial.fold, event.epoch) for event in events] == [(f, e) for f in range(3) for e in (1, 2)]
+    again = tapnet.cross_validate(mutag, jobs=1, out=tmp_path / "{run}", progress=events.append, **QUICK)
+    assert len(events) == 6
+    assert again.to_dict() == first.to_dict()
+    assert first.folder.name.startswith("MUTAG-tapnet-fair-")
+    run = json.loads((first.folder / "run.json").read_text())
+    assert run == json.loads(json.dumps({**first.to_dict(), "state": "complete"}))
+
+
+def test_a_final_model_is_ready_to_predict(mutag, tmp_path):
+    result = tapnet.cross_validate(mutag, jobs=1, out=tmp_path, final=True, only_folds=[0], **QUICK)
+    assert result.to_dict()["final"]["graphs"] == 188
+    model = tapnet.load_model(result.folder)
+    assert model.card.cross_validation.mean == result.mean
+    assert model.card.final.epochs == result.results[0].reading.epoch
+    with pytest.warns(UserWarning, match="earlier run"):
+        tapnet.cross_validate(mutag, jobs=1, out=tmp_path, only_folds=[0], **QUICK | {"epochs": 3})
+
+
+def test_an_interrupt_leaves_checkpoints_that_continue_to_the_same_numbers(mutag, tmp_path):
+    def stop(event):
+        if event.trial.fold == 1 and event.epoch == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    quick = QUICK | {"epochs": 4}
+    with pytest.raises(Interrupted, match="1 of 3"):
+        tapnet.cross_validate(mutag, jobs=1, out=tmp_path, progress=stop, **quick)
+    assert len(list(tmp_path.glob("checkpoints/*.pt"))) == 1
+    resumed = tapnet.cross_validate(mutag, jobs=1, out=tmp_path, **quick)
+    assert resumed.scores == tapnet.cross_validate(mutag, jobs=1, **quick).scores
+
+
+def test_settings_of_training_come_by_name(mutag, tmp_path):
+    tapnet.cross_validate(mutag, lr=0.01, out=tmp_path, jobs=1, only_folds=[0], **QUICK)
+    (stored,) = Store(tmp_path).results()
+    assert stored.trial.training.lr == 0.01
+
+
+@pytest.mark.parametrize(
+    ("changed", "fact"),
+    [
+        ({"hiden_channels": 8}, "hidden_channels"),
+        ({"model": "gcn"}, "model is one of"),
+        ({"protocol": "best"}, "protocol is one of"),
+        ({"only_folds": [7]}, "no fold 7"),
+        ({"only_folds": []}, "only_folds"),
+        ({"jobs": 0}, "jobs is at least 1"),
+        ({"device": "tpu"}, "device is auto, cpu or cuda"),
+        ({"final": True}, "out"),
+        ({"model": "wl", "lr": 0.1}, "lr"),
+        ({"learning_rate": 0.1}, "learning_rate"),
+        ({"features": "colours"}, "features is one of"),
+    ],
+)
+def test_a_mistake_is_a_sentence_without_flags(mutag, changed, fact):
+    with pytest.raises(SettingError) as error:
+        tapnet.cross_validate(mutag, **{"folds": 3, "epochs": 1, **changed})
+    assert fact in str(error.value)
+    assert "--" not in str(error.value)
+
+
+SCRIPT = """
+import tapnet
+from torch_geometric.nn import TopKPooling
+
+class MyPool(TopKPooling):
+    pass
+
+result = tapnet.cross_validate("MUTAG", pool=MyPool, epochs=1, folds=3, hidden_channels=8, out="run", final=True)
+assert result.to_dict()["pool"] == "__main__:MyPool"
+try:
+    tapnet.cross_validate("MUTAG", pool=MyPool, cluster=object())
+except tapnet.TapnetError as error:
+    assert "__main__:MyPool" in str(error)
+assert len(tapnet.load_model("run", pools=[MyPool]).predict("MUTAG")) == 188
+"""
+
+
+@pytest.mark.parametrize("how", ["script", "cell"])
+def test_a_pooling_class_of_the_script_itself(tmp_path, how):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    words = ["script.py"] if how == "script" else ["-c", SCRIPT]  # a notebook's cell has no file either
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(tapnet.TapnetError, match="__main__:MyPool"):  # nothing is imported because a file says so
+        tapnet.load_model(tmp_path / "run")
