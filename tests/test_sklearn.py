@@ -28,10 +28,10 @@ from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing, estimator_checks
 from torch_geometric.data import Data
 
-from graphs import datasets
 from tapnet import GraphDataset, TAPClassifier
 from tapnet.errors import DataError
 from tapnet.models.tapnet import TAPNet, TAPNetSettings
+from tests.helpers.graphs import datasets
 
 FAMILIES = {
     "ring": nx.cycle_graph,

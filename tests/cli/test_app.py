@@ -7,8 +7,8 @@ import sys
 import pytest
 import typer.main
 
-from commands import tapnet
 from tapnet.cli import app
+from tests.helpers.commands import tapnet
 
 
 def test_help_and_version_do_not_import_torch():

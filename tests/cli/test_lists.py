@@ -2,7 +2,7 @@
 
 import json
 
-from commands import tapnet
+from tests.helpers.commands import tapnet
 
 
 def test_datasets_lists_the_papers_ten():

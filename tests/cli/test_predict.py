@@ -14,8 +14,6 @@ import networkx as nx
 import pytest
 import torch
 
-from commands import tapnet
-from graphs import write_graph
 from tapnet import load_dataset
 from tapnet.cli import main
 from tapnet.data.dataset import GraphDataset
@@ -30,7 +28,9 @@ from tapnet.inference.model_file import FINAL_MODEL as FILE
 from tapnet.models.base import DataShape
 from tapnet.models.registry import MODELS
 from tapnet.training.settings import TrainingSettings
-from writers import write_text, write_tu
+from tests.helpers.commands import tapnet
+from tests.helpers.graphs import write_graph
+from tests.helpers.writers import write_text, write_tu
 
 FAMILIES = {"a ring": nx.cycle_graph, "a star": nx.star_graph, "all, joined": nx.complete_graph}
 

@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-from commands import tapnet as run
-from commands import tapnet_ends as tapnet
 from tapnet.cli.terminal import print_sections
 from tapnet.experiments.store import Store
 from tapnet.paper.tables import Section
+from tests.helpers.commands import tapnet as run
+from tests.helpers.commands import tapnet_ends as tapnet
 
 QUICK = ("reproduce", "table2", "--systems", "TAPNet,WL,GIN", "--budget", "quick")
 

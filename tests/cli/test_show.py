@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 import networkx as nx
 import pytest
 
-from commands import tapnet_ends as tapnet
-from graphs import write_graph
+from tests.helpers.commands import tapnet_ends as tapnet
+from tests.helpers.graphs import write_graph
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from commands import tapnet
 from tapnet.cli import main
 from tapnet.paper.numbers import printed
+from tests.helpers.commands import tapnet
 
 QUICK = ("--epochs", 2, "--folds", 3)
 

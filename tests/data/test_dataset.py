@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
-from graphs import assert_same, datasets
 from tapnet import GraphDataset
 from tapnet.data.convert import assemble
 from tapnet.errors import DataError, SettingError
+from tests.helpers.graphs import assert_same, datasets
 
 
 def small(edges, sizes=(4, 3), **given):

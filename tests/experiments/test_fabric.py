@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from commands import tapnet
 from tapnet import load_dataset
 from tapnet.experiments.backends.fabric import FabricGroup, make_fabric
 from tapnet.experiments.backends.pool import DataReference, run_trials
@@ -21,6 +20,7 @@ from tapnet.nn.norm import BatchNorm
 from tapnet.training.distributed import SINGLE_PROCESS
 from tapnet.training.settings import TrainingSettings
 from tapnet.training.trainer import train_steps
+from tests.helpers.commands import tapnet
 
 pytest.importorskip("lightning_fabric", reason="needs the extra cluster")
 MUTAG = DataReference("MUTAG", None)

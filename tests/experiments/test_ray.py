@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from commands import tapnet, tapnet_ends
 from tapnet import load_dataset
 from tapnet.cli.app import find_cluster
 from tapnet.errors import SettingError
@@ -17,6 +16,7 @@ from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Trial
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
+from tests.helpers.commands import tapnet, tapnet_ends
 
 MUTAG = DataReference("MUTAG", None)
 SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}

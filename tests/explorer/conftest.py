@@ -10,11 +10,10 @@ import pytest
 pytest.importorskip("fastapi", reason="the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'")
 pytest.importorskip("uvicorn", reason="the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'")
 
-from pages import make_model, running
-
 from tapnet import GraphDataset, load_dataset
 from tapnet.explorer.views import Explorer
 from tapnet.inference.model import SavedModel
+from tests.helpers.pages import make_model, running
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pages import node_link
+
+from tests.helpers.pages import node_link
 
 pytest.importorskip("selenium", reason="the browser tests need selenium: pip install selenium")
 from selenium import webdriver

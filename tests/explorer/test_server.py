@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pages import make_model, node_link, running
 from starlette.testclient import TestClient
 from torch_geometric.nn import ASAPooling, TopKPooling
 
@@ -28,6 +27,7 @@ from tapnet.errors import SettingError
 from tapnet.explorer import server
 from tapnet.explorer.load import load_explorer
 from tapnet.explorer.views import Choice, Explorer
+from tests.helpers.pages import make_model, node_link, running
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
 NITROBENZENE = node_link("CCCCCCNOO", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 6), (6, 7), (6, 8)])

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import UPLOAD, Case, Trained, all_cases, count, train_small, tu_files, under
+
+from tests.helpers.corpus import UPLOAD, Case, Trained, all_cases, count, train_small, tu_files, under
 
 MEMORY = 2 << 30  # bytes of address space; importing torch alone takes a quarter of it
 SECONDS = 120  # to end at all, on a busy machine too: no measure of speed
@@ -76,7 +77,7 @@ def in_a_fork(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Ite
     ]
     (here / "good.json").write_text(json.dumps(words))
     warm = subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("warm.py"), here],
+        [sys.executable, Path(__file__).parents[1] / "helpers" / "warm.py", here],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -16,17 +16,6 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from corpus import (
-    graph_folder,
-    graphml,
-    node_link,
-    packed,
-    text_file,
-    tu_files,
-    unsealed,
-    with_description,
-    with_header,
-)
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -41,6 +30,17 @@ from tapnet.io.read import read
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
+from tests.helpers.corpus import (
+    graph_folder,
+    graphml,
+    node_link,
+    packed,
+    text_file,
+    tu_files,
+    unsealed,
+    with_description,
+    with_header,
+)
 
 MEMORY = 1 << 30
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 
-from graphs import datasets
 from tapnet import TAPNet, load_dataset, load_model
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.inference.explain import explain
 from tapnet.inference.explain_graph import explain_graph
 from tapnet.nn.pool.select import kept_nodes
+from tests.helpers.graphs import datasets
 
 
 @given(datasets(labels=True))

@@ -10,10 +10,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import tapnet
-from graphs import write_graph
 from tapnet.errors import DataError, TapnetError
 from tapnet.inference.model_file import ModelCard, read_model
 from tapnet.inference.predict import predict_inputs
+from tests.helpers.graphs import write_graph
 
 
 @pytest.fixture(scope="module")

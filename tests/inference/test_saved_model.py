@@ -12,7 +12,7 @@ from tapnet.errors import DataError
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import read_model
-from tapnet.io.tu import write_tu
+from tests.helpers.writers import write_tu
 
 
 def test_a_stored_model_predicts_what_it_did_while_it_was_trained(model):

@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs import assert_same, datasets
-from graphs import write_graph as write
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
 from tapnet.io.graph_folder import FileGraph, NodeSchema, graph_names, join, parse_graph, read_graph, require_classes
 from tapnet.io.read import read
+from tests.helpers.graphs import assert_same, datasets
+from tests.helpers.graphs import write_graph as write
 
 
 @pytest.fixture(autouse=True)

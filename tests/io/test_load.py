@@ -11,7 +11,6 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from test_formats import GOOD_TEXT, archive, run_on_terminal, write
 
 from tapnet import load_dataset
 from tapnet.data.catalog import CATALOG, Statistics, find_entry
@@ -20,7 +19,8 @@ from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, Settin
 from tapnet.files import cache_dir
 from tapnet.io import parsed_cache as cache
 from tapnet.io.dataset_files import layout_of
-from writers import write_tu
+from tests.helpers.tu_files import GOOD_TEXT, archive, run_on_terminal, write
+from tests.helpers.writers import write_tu
 
 
 @pytest.fixture(autouse=True)

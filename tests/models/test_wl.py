@@ -12,11 +12,11 @@ import torch
 from grakel import WeisfeilerLehman
 from hypothesis import given, settings
 
-from graphs import datasets
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import SettingError
 from tapnet.models import wl
 from tapnet.models.wl import SPEC, Kernels, WLSettings
+from tests.helpers.graphs import datasets
 
 FEW = WLSettings(heights=(0, 1, 2))
 

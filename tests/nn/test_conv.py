@@ -2,12 +2,10 @@
 
 import copy
 
-import dense
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_tap import batches, graphs_of
 
 from tapnet import TAPooling
 from tapnet.data.batch import GraphBatch
@@ -15,6 +13,8 @@ from tapnet.nn.conv import GraphConv
 from tapnet.ops.csr import propagate
 from tapnet.ops.dropout import Mask, dropout
 from tapnet.ops.readout import readout
+from tests.helpers import dense
+from tests.helpers.batches import batches, graphs_of
 
 NORMS = ("neighbour", "symmetric", "mean", "sum")
 

@@ -1,6 +1,5 @@
 """Chains of coarser graphs, the bases of EigenPooling and HaarPooling, and their layers, against dense formulas."""
 
-import dense
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
-from test_tap import batches, graphs_of
 
 from tapnet import load_dataset
 from tapnet.data.batch import GraphBatch
@@ -30,6 +28,8 @@ from tapnet.ops.spectral import (
     local_haar_basis,
     spectral_clusters,
 )
+from tests.helpers import dense
+from tests.helpers.batches import batches, graphs_of
 
 
 def random_graph(n, density, seed):

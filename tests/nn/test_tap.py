@@ -3,7 +3,6 @@
 import copy
 from fractions import Fraction
 
-import dense
 import numpy as np
 import pytest
 import torch
@@ -20,34 +19,9 @@ from tapnet.nn.pool.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
 from tapnet.nn.tap import GATES
 from tapnet.ops.readout import readout
+from tests.helpers import dense
+from tests.helpers.batches import CHANNELS, batches, graphs_of, random_batch
 
-CHANNELS = 5
-
-
-def random_batch(sizes, density, seed, directed=True):
-    """x, edge_index (with self-loops and repeated columns, in any order), batch, in float64."""
-    generator = torch.Generator().manual_seed(seed)
-    columns, batch, start = [], [], 0
-    for g, n in enumerate(sizes):
-        count = int(density * n) if n else 0
-        columns.append(torch.randint(0, n, (2, count), generator=generator) + start)
-        batch += [g] * n
-        start += n
-    edge_index = torch.cat(columns, dim=1) if columns else torch.zeros(2, 0, dtype=torch.long)
-    if not directed:
-        edge_index = to_undirected(edge_index, num_nodes=start)
-    edge_index = edge_index[:, torch.randperm(edge_index.size(1), generator=generator)]
-    x = torch.randn(start, CHANNELS, generator=generator, dtype=torch.float64)
-    return x, edge_index, torch.tensor(batch)
-
-
-batches = st.builds(
-    random_batch,
-    st.lists(st.integers(1, 9), min_size=1, max_size=5),
-    st.floats(0, 4),
-    st.integers(0, 10**6),
-    st.booleans(),
-)
 settings_of_pool = st.fixed_dictionaries(
     {
         "similarity": st.sampled_from(SIMILARITIES),
@@ -63,16 +37,6 @@ settings_of_pool = st.fixed_dictionaries(
 def make(**chosen):
     torch.manual_seed(0)
     return TAPooling(CHANNELS, **chosen).double()
-
-
-def graphs_of(x, edge_index, batch):
-    """Each graph alone: its node numbers, features, and adjacency matrix."""
-    for g in range(int(batch.max()) + 1):
-        nodes = (batch == g).nonzero()[:, 0]
-        number = torch.full((len(batch),), -1)
-        number[nodes] = torch.arange(len(nodes))
-        inside = batch[edge_index[0]] == g
-        yield nodes, x[nodes], dense.adjacency(len(nodes), number[edge_index[:, inside]])
 
 
 @given(batches, settings_of_pool)

@@ -3,8 +3,8 @@
 import networkx as nx
 from hypothesis import given
 
-from graphs import datasets
 from tapnet.ops.connectivity import Connectivity
+from tests.helpers.graphs import datasets
 
 
 def by_networkx(dataset, index):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults import command, finishes, write_rings
+
+from tests.helpers.faults import command, finishes, write_rings
 
 
 @pytest.fixture(scope="session")

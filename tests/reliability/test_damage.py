@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from faults import SMALL
 
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
@@ -22,6 +21,7 @@ from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import read_model, write_model
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
+from tests.helpers.faults import SMALL
 
 EPOCHS = 3
 

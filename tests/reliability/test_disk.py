@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import command, content, finishes, summary
 
-from commands import tapnet
+from tests.helpers.commands import tapnet
+from tests.helpers.faults import command, content, finishes, summary
 
 KINDS = ("run", "checkpoints", "models", "trials", "final")
 

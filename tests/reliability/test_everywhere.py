@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 
 import pytest
-from faults import PATIENCE, command, content, finishes, placed, running, summary, wait_for
+
+from tests.helpers.faults import PATIENCE, command, content, finishes, placed, running, summary, wait_for
 
 WAYS = {
     "again": ["--jobs", 1],

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from faults import PATIENCE, command, content, finishes, group_is_gone, placed, running, summary, wait_for
+
+from tests.helpers.faults import PATIENCE, command, content, finishes, group_is_gone, placed, running, summary, wait_for
 
 STAGES = ("half written", "not flushed", "not renamed", "just renamed")
 WHOM = ("group", "parent", "itself")

@@ -10,8 +10,9 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from faults import PATIENCE, command, content, placed, running, summary, wait_for
 from filelock import FileLock
+
+from tests.helpers.faults import PATIENCE, command, content, placed, running, summary, wait_for
 
 FOLDS = 4
 

@@ -129,6 +129,7 @@ def _say_unless_interrupted(lost: Any) -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
+    """Prints the message as one line on standard error and ends the program with the code."""
     from tapnet.files import printable  # the words may be a stranger's
 
     print(f"tapnet: {printable(message)}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""What several tests share: random graphs, commands as processes, the dense formulas, faults, hostile input."""
