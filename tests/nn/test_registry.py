@@ -151,3 +151,14 @@ def test_a_name_is_imported_only_where_that_is_allowed(tmp_path, monkeypatch):
     assert TAPNetSettings(pool=name).pool == name
     with pytest.raises(SettingError, match="no_such_module"):
         resolve("no_such_module:Own", allow_import=True)
+
+
+def test_an_edited_class_without_a_file_has_another_digest():
+    """As in a notebook: the class has no source that could be read."""
+    digests = []
+    for score in ("batch.degree.to(h.dtype)", "-batch.degree.to(h.dtype)", "batch.degree.to(h.dtype) * 2"):
+        cell = {"SelectPooling": SelectPooling, "__name__": "notebook"}
+        exec(f"class Mine(SelectPooling):\n    def score(self, h, batch):\n        return {score}", cell)
+        digests.append(source_digest(register(cell["Mine"])))
+    assert len(set(digests)) == 3
+    assert all(len(digest) == 16 for digest in digests)

@@ -148,14 +148,16 @@ def source_digest(name: str) -> str:
         name: as settings hold it; known in this process.
 
     Returns:
-        16 hexadecimal digits; "" for built-in layers, or where the source cannot be had.
+        16 hexadecimal digits; "" for built-in layers.
     """
     if name in POOLS or name not in _registered:
         return ""
+    cls = _registered[name]
     try:
-        source = inspect.getsource(_registered[name])
-    except (OSError, TypeError):
-        return ""
+        source = inspect.getsource(cls)
+    except (OSError, TypeError):  # of a notebook's cell or of the interpreter: then what its methods were compiled to
+        codes = [(key, code) for key, value in sorted(vars(cls).items()) if (code := getattr(value, "__code__", None))]
+        source = repr([(key, code.co_code, code.co_names, list(map(str, code.co_consts))) for key, code in codes])
     return blake2b(source.encode(), digest_size=8).hexdigest()
 
 
