@@ -90,7 +90,6 @@ def test_windows_line_ends_and_blank_lines_are_no_mistake(tmp_path):
         ("A", None, r"SMALL_A.txt: this file is missing"),
         ("graph_indicator", "1\n1\n1\n2\n2\n3\n", r"SMALL_graph_indicator.txt:6: graph 3, but .* graphs 1 to 2"),
         ("graph_indicator", "1\n1\n1\n2\n2\n0\n", r"SMALL_graph_indicator.txt:6: graph 0"),
-        ("graph_indicator", "1\n1\n1\n1\n1\n1\n", r"SMALL_graph_labels.txt:2: graph 2 has no nodes"),
         ("graph_indicator", "1\n1\n1\n2\n2\n", r"SMALL_A.txt:5: edge 5, 6: the nodes are 1 to 5"),
         ("graph_labels", "", r"SMALL_graph_labels.txt: the file is empty"),
         ("graph_labels", "yes\nno\n", r"SMALL_graph_labels.txt:1: 'yes' where a whole number belongs"),
@@ -265,3 +264,50 @@ def compare_with_pyg(folder: Path, name: str) -> None:
         width = sizes["num_edge_attributes"]
         torch.testing.assert_close(ours.edge_attributes, theirs.edge_attr[:, :width], rtol=0, atol=0)
         assert torch.equal(ours.edge_labels, theirs.edge_attr[:, width:].argmax(1))
+
+
+# ---- archives that others packed ----
+
+
+def names_in_archive(name):
+    """How tools and collections name the files of a data set inside an archive."""
+    return {
+        "two slashes": f"SMALL//{name}",
+        "dot": f"./SMALL/{name}",
+        "no top folder": name,
+        "another top folder": f"data-2016/{name}",
+        "upper case": f"SMALL/{name.upper()}",
+        "lower case": f"SMALL/{name.lower()}",
+        "backslashes": f"SMALL\\{name}",
+    }
+
+
+@pytest.mark.parametrize("packed", names_in_archive(""))
+def test_archives_are_read_as_unzip_reads_them(tmp_path, packed):
+    expected = read(write(tmp_path / "plain"))
+    with zipfile.ZipFile(tmp_path / "SMALL.zip", "w") as archive:
+        for file in sorted((tmp_path / "plain").glob("**/*.txt")):
+            archive.writestr(names_in_archive(file.name)[packed], file.read_bytes())
+            archive.writestr(f"__MACOSX/SMALL/._{file.name}", b"\x00\x05\x16\x07")
+    assert_same(read(tmp_path / "SMALL.zip"), expected)
+
+
+@pytest.mark.parametrize("name", ["../SMALL_A.txt", "/etc/SMALL_A.txt", "SMALL/../../SMALL_A.txt", "C:\\SMALL_A.txt"])
+def test_an_archive_that_leaves_its_folder_is_refused(tmp_path, name):
+    with zipfile.ZipFile(tmp_path / "SMALL.zip", "w") as archive:
+        archive.writestr(name, "1, 2")
+    with pytest.raises(DataError, match="leaves the folder"):
+        read(tmp_path / "SMALL.zip")
+
+
+@pytest.mark.parametrize(("name", "graphs"), [("NCI1", 4110), ("ENZYMES", 600)])
+def test_the_collections_own_archives_are_read(real_data, name, graphs):
+    assert len(read(real_data / f"{name}.zip")) == graphs
+
+
+def test_graphs_without_nodes_are_left_out_and_counted(tmp_path):
+    folder = write(tmp_path, graph_labels="-1\n1\n1\n")
+    dataset = read(folder)
+    assert len(dataset) == 2
+    assert len(dataset.notes) == 1
+    assert "1 of 3 graphs" in dataset.notes[0]

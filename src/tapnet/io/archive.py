@@ -49,6 +49,8 @@ def open_archive(path: Path) -> zipfile.Path:
         if entry.flag_bits & 1:
             raise DataError(f"{path}: the entry {entry.filename!r} is encrypted")
         unpacked += entry.file_size
+        entry.filename = "/".join(parts) + "/" * entry.is_dir()  # as unzip reads NAME//NAME_A.txt and ./NAME_A.txt
+    archive.NameToInfo = {entry.filename: entry for entry in archive.infolist()}
     bearable = max(ALWAYS_BEARABLE_BYTES, MAX_COMPRESSION * path.stat().st_size)
     if unpacked > min(MAX_UNPACKED_BYTES, bearable):
         raise DataError(f"{path}: unpacks to {unpacked / 1e9:.1f} GB from {path.stat().st_size / 1e6:.1f} MB: refused")

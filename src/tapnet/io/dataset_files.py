@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +30,7 @@ class Layout(NamedTuple):
         if self.kind == "graphs":
             found = [file for file in self.root.iterdir() if file.name == LABELS or is_graph_file(file.name)]
         else:
-            found = list(self.root.glob(f"{glob.escape(self.prefix)}_*.txt"))
+            found = [file for file in self.root.iterdir() if is_tu_file(file.name, self.prefix)]
         return sorted(file for file in found if file.is_file())
 
 
@@ -76,22 +75,27 @@ def is_graph_file(name: str) -> bool:
     return name.lower().endswith(GRAPH_ENDINGS) and not name.startswith(".")
 
 
+def is_tu_file(name: str, prefix: str) -> bool:
+    """Whether a file belongs to the TU data set of this name; upper and lower case are the same."""
+    return name.lower().startswith(f"{prefix}_".lower()) and name.lower().endswith(".txt")
+
+
 def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
     inner = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(("_", "."))]
     places = (folder, *sorted(inner, key=lambda child: child.name))
-    files = [(place, file) for place in places for file in _files(place, ".txt") if file.endswith(".txt")]
+    files = [(place, file) for place in places for file in _files(place, ".txt")]
     end = "_graph_indicator.txt"
-    sets = [(place, file.removesuffix(end)) for place, file in files if file.endswith(end)]
+    sets = [(place, file[: -len(end)]) for place, file in files if file.lower().endswith(end)]
     if sets:
         return "tu", *_the_one(sets, name, folder)
     for place, file in files:
-        if file.endswith("_A.txt"):
-            raise DataError(f"{place / file}: {file.removesuffix('_A.txt')}{end} is missing beside it")
+        if file.lower().endswith("_a.txt"):
+            raise DataError(f"{place / file}: {file[: -len('_A.txt')]}{end} is missing beside it")
     graphs = _folder_with(places, LABELS, ".graphml")
-    texts = [(place, file.removesuffix(".txt")) for place, file in files if _may_hold_graphs(file)]
+    texts = [(place, file) for place, file in files if _may_hold_graphs(file)]
     if texts and graphs is None:
-        place, prefix = _the_one(texts, name, folder)
-        return "text", place / f"{prefix}.txt", prefix
+        place, file = _the_one(texts, f"{name}.txt", folder)
+        return "text", place / file, file[: -len(".txt")]
     graphs = graphs or _folder_with(places, ".json")  # beside a text it may say anything
     return None if graphs is None else ("graphs", graphs, name)
 

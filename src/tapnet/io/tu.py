@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -47,11 +48,11 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     Raises:
         DataError: A file is missing or wrong; the message names the file and the line.
     """
-    files = {part: folder / f"{name}_{part}.txt" for part in TU_PARTS}
-    present = {part: file for part, file in files.items() if file.is_file()}
+    there = {file.name.lower(): file for file in folder.iterdir() if file.is_file()}
+    present = {part: there[key] for part in TU_PARTS if (key := f"{name}_{part}.txt".lower()) in there}
     for part in ("A", "graph_indicator", "graph_labels"):
         if part not in present:
-            raise DataError(f"{files[part]}: this file is missing")
+            raise DataError(f"{folder / f'{name}_{part}.txt'}: this file is missing")
     table = {part: _read_table(file, *TU_PARTS[part]) for part, file in present.items()}
 
     graph = table["graph_indicator"][:, 0] - 1
@@ -62,10 +63,6 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
         (graph >= 0) & (graph < num_graphs),
         present["graph_indicator"],
         lambda i: f"graph {graph[i] + 1}, but {present['graph_labels'].name} has graphs 1 to {num_graphs}",
-    )
-    sizes = np.bincount(graph, minlength=num_graphs)
-    _require(
-        sizes > 0, present["graph_labels"], lambda g: f"graph {g + 1} has no nodes in {present['graph_indicator'].name}"
     )
     _require(
         np.logical_and.reduce((edges >= 0) & (edges < num_nodes)),
@@ -87,9 +84,15 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
         order = np.argsort(graph, kind="stable")
         edges = np.argsort(order, kind="stable")[edges]
         data |= {part: rows[order] for part, rows in data.items() if NODE_AND_EDGE_DATA[part] == "node"}
-    return assemble(
+    notes: tuple[str, ...] = ()
+    sizes = np.bincount(graph, minlength=num_graphs)
+    if not sizes.all():  # Fingerprint of the collection labels graphs without nodes
+        notes = (f"{name}: {int((sizes == 0).sum())} of {num_graphs} graphs have no nodes and are left out",)
+        y, sizes = y[sizes > 0], sizes[sizes > 0]
+    dataset = assemble(
         name=name, nodes_per_graph=sizes, edge_index=edges, y=y, features=features, source=str(folder), **data
     )
+    return replace(dataset, notes=notes)
 
 
 def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
