@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,8 +52,14 @@ def test_the_map_of_the_readme_names_every_room():
     assert {name.removesuffix("/") for name in named} == there
 
 
-def test_every_file_that_the_architecture_page_names_is_there():
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`([a-z_]+/[\w/]+\.py)", text))
+def test_every_file_that_the_documentation_names_is_there():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")]
+    named = {name for page in pages for name in re.findall(r"`([a-z_]+/[\w/]+\.py)", page.read_text(encoding="utf-8"))}
     assert len(named) > 20
     assert [name for name in named if not (SOURCE / name).is_file() and not (ROOT / name).is_file()] == []
+
+
+def test_public_names_are_there_in_a_fresh_process():
+    code = "import tapnet; [getattr(tapnet, name) for name in tapnet.__all__]; print(tapnet.paper.reproduce)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tapnet import paper as paper
     from tapnet.data.batch import GraphBatch as GraphBatch
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.errors import TapnetError as TapnetError
@@ -33,12 +34,14 @@ _HOMES = {
     "unpool": "tapnet.nn.tap",
 }
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [*_HOMES, "__version__", "paper"]
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name == "paper":  # tapnet.paper.reproduce
+        return import_module("tapnet.paper")
     raise AttributeError(f"module 'tapnet' has no attribute {name!r}")
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import threading
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,6 +38,7 @@ from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate
 from tapnet.ops.csr import Norm
 from tapnet.progress import counting
+from tapnet.training.device import isolated
 from tapnet.training.settings import TrainingSettings
 from tapnet.training.trainer import Trainer
 
@@ -182,7 +182,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         seed = int(rng.randint(2**31 - 1))
         train, held_out = self._split(codes, rng)
         card = self._card(dataset, settings, training, seed, kind_of(graphs))
-        with _alone(self.threads, seed):
+        with isolated(int(self.threads), seed):
             assert SPEC.build is not None
             model = SavedModel(SPEC.build(DataShape.of(dataset), settings), card)
             trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed)
@@ -206,8 +206,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         losses, validation_losses = list[float](), list[float]()
         best, best_weights = 0, model.network.state_dict()
         with counting(epochs, "TAPClassifier") if self.verbose else nullcontext(lambda _: None) as advance:
-            while trainer.epoch < epochs:
-                losses.append(trainer.train_epoch())
+            for loss in trainer.fit():
+                losses.append(loss)
                 advance(1)
                 if not math.isfinite(losses[-1]):
                     reason = f"the loss is {losses[-1]}; lr is {lr:g}, a smaller one may help"
@@ -268,13 +268,13 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     def predict_proba(self, X: Graphs) -> NDArray[np.float64]:
         """[G, C] in the order of ``classes_``."""
         data = self._encoded(X)
-        with _alone(self.threads):
+        with isolated(int(self.threads)):
             return self.model_.probabilities(data).double().numpy()
 
     def transform(self, X: Graphs) -> NDArray[np.float32]:
         """[G, width] graph embeddings: the readouts of all levels, which are what the classifier gets."""
         data = self._encoded(X)
-        with _alone(self.threads):
+        with isolated(int(self.threads)):
             return embed_graphs(self._network, data).numpy()
 
     def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
@@ -289,7 +289,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         if len(graphs) != 1:
             raise DataError(f"one graph is explained at a time, not {len(graphs)}")
         data = self._encoded(graphs)
-        with _alone(self.threads):
+        with isolated(int(self.threads)):
             found = explain_network(self._network, data.batch([0]))
         names = list(graphs[0]) if kind_of(graphs) == "NetworkX" else range(data.num_nodes)
         classes = self.classes_.tolist()
@@ -373,26 +373,6 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             return from_pyg(graphs, codes, self.features)
         dataset: GraphDataset = graphs
         return dataset if self.features in (None, dataset.features) else dataset.with_features(self.features)
-
-
-_ALONE = threading.RLock()
-
-
-@contextmanager
-def _alone(threads: int, seed: int | None = None) -> Iterator[None]:
-    """So many threads of torch, and its generator from this seed; afterwards both are as they were.
-
-    Both belong to the whole process, so one estimator works at a time: joblib's threads would draw from one another.
-    """
-    with _ALONE, torch.random.fork_rng(devices=[]):
-        before = torch.get_num_threads()
-        torch.set_num_threads(int(threads))
-        if seed is not None:
-            torch.default_generator.manual_seed(seed)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
 
 
 def _validation_loss(model: SavedModel, dataset: GraphDataset) -> float:

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 import tapnet
 from tapnet.errors import SettingError
@@ -124,3 +125,10 @@ def test_a_pooling_class_of_the_script_itself(tmp_path, how):
     assert done.returncode == 0, done.stderr
     with pytest.raises(tapnet.TapnetError, match="__main__:MyPool"):  # nothing is imported because a file says so
         tapnet.load_model(tmp_path / "run")
+
+
+def test_the_callers_threads_and_random_numbers_stay_as_they_were(mutag):
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    tapnet.cross_validate(mutag, folds=3, only_folds=[0], epochs=1, jobs=1)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.get_num_threads() == threads

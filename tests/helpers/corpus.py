@@ -1,6 +1,6 @@
 """Bad inputs of every kind, made from small good ones: data sets, models, settings, stored results, uploads.
 
-``python tests/hostile/corpus.py FOLDER`` writes them, each into a folder of its own with the command that reads it, and
+``python tests/helpers/corpus.py FOLDER`` writes them, each into a folder of its own with the command that reads it, and
 prints how many there are of which kind. Nothing in them is real data.
 """
 
@@ -1331,7 +1331,7 @@ def main() -> None:
     import tempfile
 
     if len(sys.argv) != 2:
-        raise SystemExit("python tests/hostile/corpus.py FOLDER")
+        raise SystemExit("python tests/helpers/corpus.py FOLDER")
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:

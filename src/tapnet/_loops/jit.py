@@ -35,7 +35,7 @@ def array(t: Tensor) -> Array:
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled at its first call, once a machine: later processes find it in Numba's cache.
+    """Compiled at its first call, once per machine: later processes find it in Numba's cache.
 
     It takes tensors in the place of arrays, and then returns tensors.
     """

@@ -20,6 +20,7 @@ from tapnet.files import remove_partial_files
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import FINAL_MODEL, CrossValidationRecord, FinalRecord, ModelCard, read_model
 from tapnet.models.base import GraphClassifier
+from tapnet.training.device import isolated
 
 EPOCHS_RULE = "the median of the folds' epochs"
 GRAPHS_CHECKED = 256
@@ -75,7 +76,8 @@ def train_final(
         there = _card_in(file)
         if there is None or there.to_dict() != card.to_dict():
             remove_partial_files(file)
-            saved = SavedModel(_trained(trial, dataset, store, checkpoint_every, progress), card)
+            with isolated(trial.threads):
+                saved = SavedModel(_trained(trial, dataset, store, checkpoint_every, progress), card)
             some = saved.encode(dataset.subset(range(min(len(dataset), GRAPHS_CHECKED))))
             if not bool(saved.probabilities(some).isfinite().all()):
                 advice = f"lr is {trial.training.lr:g}, a smaller one may help"
@@ -88,13 +90,11 @@ def train_final(
 def _trained(
     trial: FinalTrial, dataset: GraphDataset, store: Store, checkpoint_every: int, progress: Callable[[int], None]
 ) -> GraphClassifier:
-    torch.set_num_threads(trial.threads)
     trainer = make_trainer(trial, dataset, torch.arange(len(dataset)))
     if (state := store.load_checkpoint(trial)) is not None:
         trainer.restore(state)
     progress(trainer.epoch)
-    while trainer.epoch < trial.training.epochs:
-        trainer.train_epoch()
+    for _ in trainer.fit():
         progress(1)
         if trainer.epoch % checkpoint_every == 0:
             store.save_checkpoint(trial, trainer.state())

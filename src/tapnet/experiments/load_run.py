@@ -48,7 +48,7 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
         run = json.loads(file.read_text())
         wanted = set(map(str, run["trials"]))
     except FileNotFoundError:
-        raise DataError(f"{folder}: no run of `tapnet train` (it has no run.json)") from None
+        raise DataError(f"{folder}: not the folder of a cross-validation (it has no run.json)") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{file}: cannot be read ({error})") from None
     results = sorted((r for r in Store(folder).results() if r.trial.key in wanted), key=lambda r: r.trial.fold)

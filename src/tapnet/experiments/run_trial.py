@@ -16,6 +16,7 @@ from tapnet.inference.model_file import ModelCard
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.ops.connectivity import Connectivity
+from tapnet.training.device import isolated
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 from tapnet.training.protocol import Reading, reported_reading, split
 from tapnet.training.trainer import EVALUATION_STEPS, Trainer
@@ -53,16 +54,28 @@ def run_trial(
     Raises:
         Interrupted: if it was asked to stop, after storing a checkpoint.
     """
-    torch.set_num_threads(trial.threads)
-    if find_model(trial.model).fit is not None:
-        return _fit(trial, dataset, store, progress)
+    with isolated(trial.threads):
+        if find_model(trial.model).fit is not None:
+            return _fit(trial, dataset, store, progress)
+        return _train(trial, dataset, store, checkpoint_every, progress, should_stop, group)
+
+
+def _train(
+    trial: Trial,
+    dataset: GraphDataset,
+    store: TrialStore,
+    checkpoint_every: int,
+    progress: Progress,
+    should_stop: Callable[[], bool],
+    group: ProcessGroup,
+) -> TrialResult:
     run = TrialRun(trial, dataset, group)
     state = group.broadcast(store.load_checkpoint(trial))
     if state is not None:
         run.restore(state)
     started = time.perf_counter() - run.seconds
-    while run.epoch < trial.training.epochs:
-        run.train_epoch()
+    for loss in run.trainer.fit():
+        run.record(loss)
         run.seconds = time.perf_counter() - started
         progress(run.epoch, run.reading.accuracy)
         if run.epoch < trial.training.epochs:
@@ -129,9 +142,9 @@ class TrialRun:
         """What the protocol would report now."""
         return reported_reading(self.trial.protocol, self.curves)
 
-    def train_epoch(self) -> None:
-        """Trains and evaluates an epoch; its weights are kept if the protocol would report it."""
-        values = {"train_loss": self.trainer.train_epoch()}
+    def record(self, train_loss: float) -> None:
+        """Evaluates the epoch that was trained; its weights are kept if the protocol would report it."""
+        values = {"train_loss": train_loss}
         _, values["test_accuracy"] = self.trainer.evaluate(self.split.test)
         if self.split.validation is not None:
             values["validation_loss"], values["validation_accuracy"] = self.trainer.evaluate(self.split.validation)

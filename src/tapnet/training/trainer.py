@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -65,6 +65,15 @@ class Trainer:
         self._joined = group.join(self.model)
         self.optimizer = make_optimizer(self.model, settings)
         self.epoch = 0
+
+    def fit(self) -> Iterator[float]:
+        """Trains for the settings' number of epochs, from where it is.
+
+        Yields:
+            The mean loss of a graph, after each epoch; whoever iterates may evaluate, store or stop there.
+        """
+        while self.epoch < self.settings.epochs:
+            yield self.train_epoch()
 
     def train_epoch(self) -> float:
         """Trains on every graph once, in a new order.
