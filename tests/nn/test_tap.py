@@ -148,8 +148,8 @@ def test_the_compiled_loops_give_what_torch_gives_forward_and_back(graphs, chose
     for by_torch in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if by_torch:
-                for module in ("nn.tap", "ops.segments", "_loops.segments", "_loops.rows"):
-                    patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
+                for module in ("nn.tap", "_loops.jit", "_loops.segments"):
+                    patch.setattr(f"tapnet.{module}.is_compiled", lambda *_: False)
             pool = make(**chosen)
             h = x.clone().requires_grad_()
             structure = GraphBatch.from_edge_index(h, edge_index, batch)
@@ -170,8 +170,8 @@ def test_gradients_are_finite_where_a_score_is_next_to_nothing(seed, scale, conn
     x, edge_index = (scale * torch.randn(60, 8)).requires_grad_(), to_undirected(torch.randint(0, 30, (2, 60)))
     with pytest.MonkeyPatch.context() as patch:
         if not loops:
-            for module in ("nn.tap", "_loops.rows"):
-                patch.setattr(f"tapnet.{module}.is_compiled", lambda _: False)
+            for module in ("nn.tap", "_loops.jit"):
+                patch.setattr(f"tapnet.{module}.is_compiled", lambda *_: False)
         pool(x, edge_index)[0].sum().backward()
     for grad in (x.grad, pool.weight.grad, pool.projection.grad):
         assert grad.isfinite().all()
