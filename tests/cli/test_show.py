@@ -53,7 +53,7 @@ def test_a_run_is_drawn_as_curves_and_confusion(run):
         ([".", "0"], ".: this folder has no final model; train one with --final", 1),
         (["FOLDER", "0"], "this folder has no final model; give one of those in ", 1),
         (["MODEL", "nowhere.json"], "nowhere.json: no such file, and MUTAG has no graph of that name", 1),
-        (["."], "no run of `tapnet train`", 1),
+        (["."], "not the folder of a cross-validation", 1),
     ],
 )
 def test_mistakes_are_one_line(model, tmp_path, words, message, code):
