@@ -131,6 +131,13 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         validation_loss_curve_: with early stopping, the mean loss of a graph that was held out; else None.
         best_epoch_: the epoch, from 1, whose weights were taken.
         model_: a ``SavedModel``; ``model_.network`` is the ``TAPNet``.
+
+    Example:
+        >>> import networkx as nx
+        >>> graphs = [nx.cycle_graph(n) for n in range(5, 15)] + [nx.star_graph(n) for n in range(5, 15)]
+        >>> model = TAPClassifier(epochs=20, random_state=0).fit(graphs, ["ring"] * 10 + ["star"] * 10)
+        >>> model.predict([nx.cycle_graph(30), nx.star_graph(20)]).tolist()
+        ['ring', 'star']
     """
 
     epochs: int = 100
@@ -167,7 +174,16 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     def fit(self, X: Graphs, y: ArrayLike | None = None) -> TAPClassifier:
         """Trains on graphs and their classes.
 
-        Without ``y`` the graphs carry them: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
+        Args:
+            X: the graphs.
+            y: their classes; None where the graphs carry them: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            SettingError: for a parameter that does not fit, or training that diverged.
+            DataError: for graphs or classes that cannot be learned from.
         """
         settings, training = self._settings()
         graphs = check_graphs(X)

@@ -203,5 +203,10 @@ def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
 
     Returns:
         [N, …]
+
+    Example:
+        >>> import torch
+        >>> unpool(torch.tensor([5.0, 7.0]), torch.tensor([0, 2]), num_nodes=4)
+        tensor([5., 0., 7., 0.])
     """
     return x.new_zeros(num_nodes, *x.shape[1:]).index_copy(0, perm, x)
