@@ -114,3 +114,10 @@ def test_a_folder_without_a_final_model_names_what_there_is(folder, tmp_path):
         tapnet.load_model(tmp_path / "run")
     with pytest.raises(DataError, match="no such file"):
         read_model(tmp_path / "nothing.safetensors")
+
+
+def test_an_answer_that_is_no_number_is_refused(folder, mutag):
+    broken = tapnet.load_model(folder)
+    broken.network.classifier.out.bias.data.fill_(float("nan"))
+    with pytest.raises(DataError, match="graph 0: .* not a number"):
+        broken.predict(mutag[:3])

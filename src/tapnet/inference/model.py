@@ -173,8 +173,11 @@ class SavedModel:
                 .graphml or .json file, or a folder of them.
             data_dir: the folder with data sets by name.
 
+        Returns:
+            The names of the graphs, their classes, and the probability of every class.
+
         Raises:
-            DataError: if a graph cannot be read, or lacks what the model reads.
+            DataError: if a graph cannot be read or lacks what the model reads, or the model's answer is not a number.
 
         Warns:
             UserWarning: for node categories that no training graph had.
@@ -186,13 +189,17 @@ class SavedModel:
             groups = list(predict_inputs(self, [str(graphs)], data_dir=data_dir, unseen=unseen, on_error=raise_error))
         else:
             dataset = self.to_dataset(check_graphs(graphs))
-            names = [f"graph {i}" for i in range(len(dataset))]
-            groups = [PredictedGroup(names, self.probabilities(self.encode(dataset, names, unseen)))]
+            numbered = [f"graph {i}" for i in range(len(dataset))]
+            groups = [PredictedGroup(numbered, self.probabilities(self.encode(dataset, numbered, unseen)))]
         if unseen.graphs:
             warnings.warn(str(unseen), stacklevel=2)
         found = torch.cat([probabilities for _, probabilities in groups]).double().numpy()
+        names = tuple(name for group, _ in groups for name in group)
+        if not np.isfinite(found).all():
+            first = names[int(np.isnan(found).any(axis=1).argmax())]
+            raise DataError(f"{first}: the model's answer is not a number")
         classes = tuple(self.classes[i] for i in found.argmax(axis=1).tolist())
-        return Predictions(tuple(name for names, _ in groups for name in names), classes, found, self.class_names)
+        return Predictions(names, classes, found, self.class_names)
 
     @torch.inference_mode()
     def probabilities(self, dataset: GraphDataset) -> Tensor:
