@@ -311,3 +311,8 @@ def test_graphs_without_nodes_are_left_out_and_counted(tmp_path):
     assert len(dataset) == 2
     assert len(dataset.notes) == 1
     assert "1 of 3 graphs" in dataset.notes[0]
+
+
+def test_labels_for_twice_as_many_graphs_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"SMALL_graph_labels.txt: 2 of 4 graphs have no nodes"):
+        read(write(tmp_path, graph_labels="-1\n1\n-1\n1\n"))

@@ -87,7 +87,10 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     notes: tuple[str, ...] = ()
     sizes = np.bincount(graph, minlength=num_graphs)
     if not sizes.all():  # Fingerprint of the collection labels graphs without nodes
-        notes = (f"{name}: {int((sizes == 0).sum())} of {num_graphs} graphs have no nodes and are left out",)
+        words = f"{int((sizes == 0).sum())} of {num_graphs} graphs have no nodes"
+        if 2 * (sizes == 0).sum() >= num_graphs:
+            raise DataError(f"{present['graph_labels']}: {words} in {present['graph_indicator'].name}")
+        notes = (f"{name}: {words} and are left out",)
         y, sizes = y[sizes > 0], sizes[sizes > 0]
     dataset = assemble(
         name=name, nodes_per_graph=sizes, edge_index=edges, y=y, features=features, source=str(folder), **data
