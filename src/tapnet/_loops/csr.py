@@ -43,6 +43,29 @@ def induced_csr(rowptr: Tensor, col: Tensor, perm: Tensor) -> CSR:
     return offsets(kept)[offsets(count)].int(), target.masked_select(kept)
 
 
+@kernel
+def _induced_entries_loop(rowptr: Array, col: Array, perm: Array) -> Array:
+    number = np.zeros(len(rowptr) - 1, np.bool_)
+    room = 1
+    for i in range(len(perm)):
+        number[perm[i]] = True
+        room += rowptr[perm[i] + 1] - rowptr[perm[i]]
+    kept, at = np.empty(room, np.int64), 0
+    for i in range(len(perm)):
+        for e in range(rowptr[perm[i]], rowptr[perm[i] + 1]):
+            kept[at] = e
+            at += number[col[e]]
+    return kept[:at]
+
+
+@compiled_by(_induced_entries_loop)
+def induced_entries(rowptr: Tensor, col: Tensor, perm: Tensor) -> Tensor:
+    """[K] which entries of ``col`` are those of ``induced_csr``, in its order."""
+    kept = torch.zeros(len(rowptr) - 1, dtype=torch.bool, device=perm.device).index_fill_(0, perm, True)
+    edges = concatenated_ranges(rowptr.index_select(0, perm), rowptr.diff().index_select(0, perm)).long()
+    return edges[kept[col.index_select(0, edges).long()]]
+
+
 def to_csr(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
     """A in compressed rows, without self-loops and with every column of edge_index once; Aᵀ too, unless it is A."""
     return (to_csr_loops if edge_index.is_cpu else to_csr_torch)(edge_index, num_nodes)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tapnet._loops.csr import check_edge_index_shape, check_edges, inverse_degree, to_csr
 from tapnet._loops.ranges import offsets, repeated
+from tapnet.data.features import FeatureRows
 
 T = TypeVar("T")
 
@@ -38,8 +39,9 @@ class cached_tensor(cached_property[T]):
 class GraphBatch:
     """B graphs with N nodes and E edges, as one graph whose parts are not connected.
 
-    The adjacency matrix A is 0/1, without self-loops, in compressed rows: row i has its ones at
-    ``col[rowptr[i]:rowptr[i+1]]``. Â = A + I, and D̂ holds the row sums of Â.
+    The adjacency matrix A is 0/1, or has the edges' weights, without self-loops, in compressed rows: row i has its
+    entries at ``col[rowptr[i]:rowptr[i+1]]``. Â = A + I, and D̂ holds the row sums of Â (of its absolute values, where
+    weights are below 0).
 
     Example:
         >>> import torch
@@ -50,14 +52,15 @@ class GraphBatch:
         (2, [3, 2], [1, 1, 0, 1, 0])
     """
 
-    x: Tensor  # [N] integer categories or [N, F] floats
-    y: Tensor  # [B] class of each graph
+    x: FeatureRows  # [N] integer categories, [N, F] floats, or both
+    y: Tensor  # [B] class of each graph, or [B, T] numbers
     ptr: Tensor  # [B+1] int64: graph g holds the nodes ptr[g] to ptr[g+1]
     rowptr: Tensor  # [N+1] int32
     col: Tensor  # [E] int32: numbers within the batch
     transposed: tuple[Tensor, Tensor] | None = None  # rowptr and col of Aᵀ; None: A is symmetric
     weight: Tensor | None = None  # [E] floats in the place of A's ones, symmetric; None: ones
     prepared: Mapping[str, Any] = field(default_factory=dict)  # what was computed once for the data set, by name
+    edge_attr: FeatureRows | None = None  # [E] categories, [E, F] floats, or both, of each edge
 
     @property
     def num_graphs(self) -> int:
@@ -71,8 +74,15 @@ class GraphBatch:
 
     @cached_tensor
     def degree(self) -> Tensor:
-        """[N] int32 row sums of A."""
+        """[N] int32: the number of neighbours."""
         return self.rowptr.diff()
+
+    @cached_tensor
+    def row_sum(self) -> Tensor:
+        """[N] dᵢ, the row sums of A: the degree, or the sum of the weights (of their absolute values)."""
+        if self.weight is None:
+            return self.degree
+        return self.weight.new_zeros(self.num_nodes).index_add_(0, self.edge_index[0], self.weight.abs())
 
     @cached_tensor
     def nodes_per_graph(self) -> Tensor:
@@ -101,8 +111,9 @@ class GraphBatch:
         tensors = {key: getattr(self, key).to(device) for key in ("x", "y", "ptr", "rowptr", "col")}
         transposed = self.transposed and (self.transposed[0].to(device), self.transposed[1].to(device))
         weight = None if self.weight is None else self.weight.to(device)
+        edge_attr = None if self.edge_attr is None else self.edge_attr.to(device)
         prepared = {name: value.to(device) for name, value in self.prepared.items()}
-        return replace(self, **tensors, transposed=transposed, weight=weight, prepared=prepared)
+        return replace(self, **tensors, transposed=transposed, weight=weight, edge_attr=edge_attr, prepared=prepared)
 
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """[N, 1]: the diagonal of D̂⁻¹."""
@@ -111,8 +122,7 @@ class GraphBatch:
                 if self.weight is None:
                     inverse = inverse_degree(self.rowptr, dtype)
                 else:
-                    degree = self.weight.new_zeros(self.num_nodes).index_add_(0, self.edge_index[0], self.weight)
-                    inverse = (degree + 1).to(dtype).reciprocal_().unsqueeze(1)
+                    inverse = (self.row_sum + 1).to(dtype).reciprocal_().unsqueeze(1)
                 self._inverse_degree[dtype] = inverse
         return self._inverse_degree[dtype]
 

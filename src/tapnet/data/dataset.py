@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet._loops.csr import cut_graphs, nodes_and_edges
-from tapnet._loops.ranges import offsets
+from tapnet._loops.ranges import concatenated_ranges, offsets
 from tapnet.data.batch import GraphBatch
+from tapnet.data.features import MixedFeatures
 from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
-Features = Literal["labels", "degrees", "attributes"]
+Features = Literal["labels", "degrees", "attributes", "all"]
+Task = Literal["classification", "multilabel", "regression"]
 Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or one boolean a graph
 # The optional tensors of a data set, and whether their rows are nodes or edges.
 NODE_AND_EDGE_DATA = {
@@ -30,6 +32,7 @@ NODE_AND_EDGE_DATA = {
     "node_attributes": "node",
     "edge_labels": "edge",
     "edge_attributes": "edge",
+    "edge_weight": "edge",
     "self_loop": "node",
 }
 
@@ -46,8 +49,8 @@ class GraphDataset:
     """G undirected graphs with N nodes in all and E directed edges (each undirected edge twice), as flat arrays.
 
     There are no self-loops and no duplicate edges, every edge's reverse is there too, and the edges are sorted
-    by (source, target). What the models see is ``x``: integer categories, or floats where attributes were
-    asked for. Labels and attributes that are not in ``x`` are kept, too.
+    by (source, target). What the models see is ``x``: integer categories, floats, or both. Labels and attributes
+    that are not in ``x`` are kept, too.
 
     Data sets are made by ``load_dataset``, ``GraphDataset.from_pyg`` and ``GraphDataset.from_networkx``.
 
@@ -64,9 +67,9 @@ class GraphDataset:
     node_ptr: Tensor  # [G+1] int64: the nodes of graph g are node_ptr[g] to node_ptr[g+1]
     rowptr: Tensor  # [N+1] int64: the edges that leave node i are rowptr[i] to rowptr[i+1]
     col: Tensor  # [E]   int32: where each edge leads, as a node's number within its graph
-    y: Tensor  # [G]   int64: class 0 … C-1
-    classes: tuple[Hashable, ...]  # [C] the class's value in the original data
-    x: Tensor  # [N]   int64 categories 0 … K-1, or [N, F] floats
+    y: Tensor  # [G]   int64: class 0 … C-1; or [G, T] float32: numbers or 0/1 labels, NaN where one is missing
+    classes: tuple[Hashable, ...]  # [C] the class's value in the original data; none where the targets are numbers
+    x: Tensor | MixedFeatures  # [N]   int64 categories 0 … K-1, [N, F] floats, or both
     categories: tuple[Hashable, ...] | None  # [K] the category's original value; None for float features
     features: Features  # what x was made of
     node_labels: Tensor | None = None  # [N] int64
@@ -75,6 +78,7 @@ class GraphDataset:
     edge_labels: Tensor | None = None  # [E] int64
     edge_label_values: tuple[Hashable, ...] | None = None
     edge_attributes: Tensor | None = None  # [E, F] float32
+    edge_weight: Tensor | None = None  # [E] float32, equal in both directions
     # [N] bool: the nodes that the files join to themselves. Such an edge is no edge here, but it counts in the
     # degree that is a node's feature, as it did for the paper and its predecessors (COLLAB has 2,837 of them).
     self_loop: Tensor | None = None
@@ -82,10 +86,16 @@ class GraphDataset:
     class_names: tuple[str, ...] | None = None  # what each class means, where that is known
     label_attribute: str | None = None  # what the files call the labels of nodes, where they have names for things
     attribute_names: tuple[str, ...] | None = None  # and their numbers
+    node_columns: tuple[str, ...] | None = None  # the values of node labels are tuples: the names of their parts
+    edge_columns: tuple[str, ...] | None = None  # the same of edge labels
+    task: Task = "classification"  # what y is
+    target_names: tuple[str, ...] | None = None  # [T] of the columns of y
+    graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like
     notes: tuple[str, ...] = ()  # what there was to say when the files were read
     source: str = ""  # the files it was read from
     place: str = ""  # in what kind of place they were found
     prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs
+    edge_attr: MixedFeatures | None = None  # what edges carry, for models that read it: see with_edge_features
 
     # ---- sizes ----
 
@@ -118,9 +128,27 @@ class GraphDataset:
         return len(self.classes)
 
     @property
+    def num_outputs(self) -> int:
+        """What a network has to say of a graph: C logits, or T numbers."""
+        return self.num_classes if self.task == "classification" else self.y.size(1)
+
+    @property
     def num_features(self) -> int:
-        """The number of categories (the width of their one-hot encoding) or of float features."""
+        """The number of categories (the width of their one-hot encoding), of float features, or of both."""
+        if isinstance(self.x, MixedFeatures):
+            return len(self.categories or ()) + (0 if self.x.numbers is None else self.x.numbers.size(1))
         return self.x.size(1) if self.categories is None else len(self.categories)
+
+    @property
+    def num_edge_features(self) -> int:
+        """The number of categories and numbers that edges carry, besides weights."""
+        numbers = 0 if self.edge_attributes is None else self.edge_attributes.size(1)
+        return len(self.edge_categories) + numbers
+
+    @cached_property
+    def edge_categories(self) -> tuple[Hashable, ...]:
+        """What edges can be: the values of their labels, or (column, value) pairs where labels have several parts."""
+        return _category_columns(self.edge_label_values or (), self.edge_columns)[0]
 
     @cached_property
     def nodes_per_graph(self) -> Tensor:
@@ -149,7 +177,10 @@ class GraphDataset:
     def checksum(self) -> str:
         """A digest of everything a model can see: equal for equal data, wherever and however it was stored."""
         digest = hashlib.blake2b(digest_size=16)
-        for tensor in (self.node_ptr, self.rowptr, self.col, self.y, self.x):
+        seen = [self.node_ptr, self.rowptr, self.col, self.y, *_tensors(self.x)]
+        for tensor in [*seen, self.edge_weight, *_tensors(self.edge_attr)]:
+            if tensor is None:
+                continue
             digest.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
             digest.update(tensor.contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -172,7 +203,13 @@ class GraphDataset:
         ptr, nodes, rowptr, col = cut_graphs(graphs, self.node_ptr, self.rowptr, self.col)
         prepared = {name: values.cut(graphs) for name, values in self.prepared.items()}
         x, y = self.x.index_select(0, nodes), self.y.index_select(0, graphs)
-        return GraphBatch(x, y, ptr, rowptr, col, prepared=prepared)
+        if self.edge_weight is None and self.edge_attr is None:
+            return GraphBatch(x, y, ptr, rowptr, col, prepared=prepared)
+        first = self.rowptr[nodes]
+        edges = concatenated_ranges(first, self.rowptr[nodes + 1] - first)
+        weight = None if self.edge_weight is None else self.edge_weight.index_select(0, edges)
+        edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, edges)
+        return GraphBatch(x, y, ptr, rowptr, col, weight=weight, prepared=prepared, edge_attr=edge_attr)
 
     def subset(self, indices: Indices) -> GraphDataset:
         """Makes the data set of some graphs; classes and categories keep their numbers.
@@ -193,6 +230,9 @@ class GraphDataset:
         for key, of in NODE_AND_EDGE_DATA.items():
             values = getattr(self, key)
             chosen[key] = None if values is None else values[nodes if of == "node" else edges]
+        chosen["edge_attr"] = None if self.edge_attr is None else self.edge_attr[edges]
+        if self.graph_names is not None:
+            chosen["graph_names"] = tuple(self.graph_names[i] for i in graphs.tolist())
         return replace(self, **chosen)
 
     def _graph_numbers(self, indices: Indices) -> Tensor:
@@ -210,8 +250,8 @@ class GraphDataset:
         """Makes the data set of the same graphs with another ``x``.
 
         Args:
-            features: ``"labels"`` (node labels as categories), ``"degrees"`` (distinct degrees as categories) or
-                ``"attributes"`` (floats).
+            features: ``"labels"`` (node labels as categories), ``"degrees"`` (distinct degrees as categories),
+                ``"attributes"`` (floats), or ``"all"``: labels and attributes together, as far as there are any.
 
         Returns:
             The data set.
@@ -220,7 +260,13 @@ class GraphDataset:
             SettingError: The data set has no such labels or attributes.
         """
         categories: tuple[Hashable, ...] | None = None
-        if features == "degrees":
+        x: Tensor | MixedFeatures
+        if features == "all":
+            if self.node_labels is None:
+                return self.with_features("degrees" if self.node_attributes is None else "attributes")
+            categories, table = _category_columns(self.node_label_values or (), self.node_columns)
+            x = MixedFeatures(self.node_labels, table, self.node_attributes)
+        elif features == "degrees":
             listed = self.degree if self.self_loop is None else self.degree + self.self_loop
             values, x = torch.unique(listed, return_inverse=True)
             categories = tuple(values.tolist())
@@ -233,8 +279,24 @@ class GraphDataset:
                 raise SettingError(f"{self.name} has no node attributes")
             x = self.node_attributes
         else:
-            raise SettingError(f"features is 'labels', 'degrees' or 'attributes', not {features!r}")
+            raise SettingError(f"features is 'labels', 'degrees', 'attributes' or 'all', not {features!r}")
         return replace(self, x=x, categories=categories, features=features, prepared={})
+
+    def with_edge_features(self) -> GraphDataset:
+        """The data set whose batches have ``edge_attr``, for models that read what edges carry.
+
+        Raises:
+            SettingError: The edges carry nothing but, perhaps, weights.
+        """
+        if self.edge_attr is not None:
+            return self
+        if self.edge_labels is None and self.edge_attributes is None:
+            raise SettingError(f"the edges of {self.name} carry no labels and no attributes")
+        if self.edge_labels is None:
+            labels, table = torch.zeros(self.num_edges, dtype=torch.int64), torch.zeros(1, 0, dtype=torch.int64)
+        else:
+            labels, table = self.edge_labels, _category_columns(self.edge_label_values or (), self.edge_columns)[1]
+        return replace(self, edge_attr=MixedFeatures(labels, table, self.edge_attributes))
 
     # ---- PyG ----
 
@@ -368,3 +430,29 @@ class GraphDataset:
 
         attributes = (node_label, node_attributes, edge_label, edge_attributes)
         return from_networkx(graphs, y, name, attributes, features)
+
+
+def _tensors(features: Tensor | MixedFeatures | None) -> tuple[Tensor | None, ...]:
+    if isinstance(features, MixedFeatures):
+        return features.combination, features.table, features.numbers
+    return (features,)
+
+
+def _category_columns(
+    values: Sequence[Hashable], columns: tuple[str, ...] | None
+) -> tuple[tuple[Hashable, ...], Tensor]:
+    """The categories [C] of labels with these values, and the table [R, K] that says which each label has.
+
+    Labels are one category each; with ``columns`` their values are tuples, and a category is a (column, value) pair.
+    """
+    if columns is None:
+        return tuple(values), torch.arange(len(values)).unsqueeze(1)
+    categories: list[Hashable] = []
+    table = np.empty((len(values), len(columns)), np.int64)
+    for k, column in enumerate(columns):
+        cells = [value[k] for value in values]  # type: ignore[index]
+        distinct = sorted(set(cells), key=lambda cell: (type(cell).__name__, cell))
+        position = {cell: len(categories) + i for i, cell in enumerate(distinct)}
+        categories += [(column, cell) for cell in distinct]
+        table[:, k] = [position[cell] for cell in cells]
+    return tuple(categories), torch.from_numpy(table)

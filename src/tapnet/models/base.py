@@ -28,11 +28,12 @@ class Outputs(NamedTuple):
 class DataShape:
     """What a model has to know of its data before it is built."""
 
-    in_channels: int  # categories, or float features
-    num_classes: int
+    in_channels: int  # categories, float features, or both
+    num_classes: int  # or the number of targets
     categorical: bool = True
     mean_nodes: float = 1.0
     node_deciles: tuple[int, ...] = (1,) * 11  # the size of the smallest graph, …, the median, …, the largest
+    edge_channels: int = 0  # categories and numbers that edges carry
 
     @classmethod
     def of(cls, dataset: GraphDataset) -> DataShape:
@@ -41,7 +42,9 @@ class DataShape:
         deciles = sizes.quantile(torch.linspace(0, 1, 11, dtype=torch.float64), interpolation="lower")
         mean = round(float(sizes.mean()), 6)
         categorical = dataset.categories is not None
-        return cls(dataset.num_features, dataset.num_classes, categorical, mean, tuple(map(int, deciles)))
+        sizes_in_deciles = tuple(map(int, deciles))
+        edges = dataset.num_edge_features
+        return cls(dataset.num_features, dataset.num_outputs, categorical, mean, sizes_in_deciles, edges)
 
 
 class GraphClassifier(nn.Module, ABC):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -48,7 +50,8 @@ class EigenGCN(GraphClassifier):
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
         graphs: GraphBatch | DenseBatch = batch
-        h, readouts = batch.x, []
+        h: Any = batch.x
+        readouts = []
         for block, pool in zip(self.blocks, self.pools, strict=True):
             h = block(h, graphs)
             readouts.append(_highest(h, graphs))

@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
+from tapnet.data.features import FeatureRows
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.settings import Count, Dropout, Settings
 from tapnet.models.spec import ModelSpec
@@ -50,14 +51,15 @@ class GIN(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
-        h, levels = batch.x, [batch.x]
+        h: FeatureRows = batch.x
+        levels = [h]
         for mlp, norm in zip(self.mlps, self.norms, strict=True):
             h = torch.relu(norm(mlp(h, batch)))
             levels.append(h)
         logits = [self._scored(score, level, batch) for score, level in zip(self.scores, levels, strict=True)]
         return Outputs(torch.stack(logits).sum(0))
 
-    def _scored(self, score: nn.Module, h: Tensor, batch: GraphBatch) -> Tensor:
+    def _scored(self, score: nn.Module, h: FeatureRows, batch: GraphBatch) -> Tensor:
         """The readout's linear scores: the readout of each node's scores without the bias, which is the same."""
         assert isinstance(score, Affine)
         rows = readout(score.product(h), batch)
@@ -78,8 +80,8 @@ class MLP(nn.Module):
         self.first, self.second = Affine(in_channels, channels), nn.Linear(channels, channels)
         self.norm = BatchNorm(channels)
 
-    def forward(self, x: Tensor, batch: GraphBatch) -> Tensor:
-        """[N] categories or [N, in] floats → [N, channels]"""
+    def forward(self, x: FeatureRows, batch: GraphBatch) -> Tensor:
+        """[N] categories, [N, in] floats, or both → [N, channels]"""
         h = self.first.shifted(propagate(self.first.product(x), batch, "sum"))
         h = torch.relu(self.norm(h))
         out: Tensor = self.second(h)

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 from tapnet._loops.jit import Array, array
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.io.computed_cache import computed_once
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
-from tapnet.models.preprocess.receptive_fields import as_categories, fields_of_graph
+from tapnet.models.preprocess.receptive_fields import colours, fields_of_graph
 from tapnet.models.settings import Count, Dropout, Settings, TwoCounts
 from tapnet.models.spec import ModelSpec
 from tapnet.ops.dropout import dropout
+from tapnet.ops.features import product
 
 SECOND_FIELD = 10  # nodes of the sequence that the second convolution sees at once
 RANKING = "degree, category, refined"  # in the name of what is cached; to be changed with receptive_fields.py
@@ -73,11 +75,11 @@ class FieldConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(channels))
         nn.init.xavier_uniform_(self.weight)
 
-    def forward(self, x: Tensor, fields: Tensor) -> Tensor:
-        """[N] categories or [N, in] floats, [M, k] rows of x or -1 → [M, channels]"""
+    def forward(self, x: FeatureRows, fields: Tensor) -> Tensor:
+        """[N] categories, [N, in] floats, or both, [M, k] rows of x or -1 → [M, channels]"""
         k, c = self.field, len(self.bias)
-        if x.is_floating_point():
-            table, row = (x @ self.weight.view(-1, k * c)).view(-1, c), fields
+        if isinstance(x, MixedFeatures) or x.is_floating_point():
+            table, row = product(x, self.weight.view(-1, k * c)).view(-1, c), fields
         else:  # a one-hot row times W is a row of W
             table, row = self.weight, x[fields].long()
         entry = torch.where(fields < 0, len(table), row * k + torch.arange(k, device=x.device))
@@ -102,7 +104,7 @@ class Fields:
 def prepare(dataset: GraphDataset, settings: PSCNSettings) -> GraphDataset:
     """The data set with its receptive fields, computed once."""
     width, field = settings.width_on(DataShape.of(dataset)), settings.field
-    arrays = [*map(array, (dataset.node_ptr, dataset.rowptr, dataset.col)), as_categories(dataset.x)]
+    arrays = [*map(array, (dataset.node_ptr, dataset.rowptr, dataset.col)), colours(dataset.x)]
 
     def compute(graph: int) -> dict[str, Array]:
         return {"fields": fields_of_graph(graph, width, field, *arrays)}
@@ -117,7 +119,7 @@ def fields_of_batch(batch: GraphBatch, width: int, field: int) -> Tensor:
     """[B, w, k]: the same of graphs for which nothing was prepared."""
     first = batch.ptr.index_select(0, batch.graph.index_select(0, batch.edge_index[0]))
     structure = (batch.ptr, batch.rowptr, batch.col - first)
-    arrays = [*(array(t.cpu()) for t in structure), as_categories(batch.x)]
+    arrays = [*(array(t.cpu()) for t in structure), colours(batch.x)]
     graphs = [fields_of_graph(g, width, field, *arrays) for g in range(batch.num_graphs)]
     return torch.from_numpy(np.stack(graphs)).to(batch.ptr.device)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
@@ -43,6 +43,8 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+    # Settings are part of a trial's key: those that came after results were stored must not change it.
+    ADDED_LATER: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -51,8 +53,9 @@ class Settings(BaseModel):
             raise _as_setting_error(type(self), error) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """The values by name; tuples stay tuples."""
-        return self.model_dump()
+        """The values by name; tuples stay tuples. Fields of ``ADDED_LATER`` are left out at their default."""
+        later = {name: self.__class__.model_fields[name].default for name in self.ADDED_LATER}
+        return {name: value for name, value in self.model_dump().items() if name not in later or value != later[name]}
 
     def replace(self: S, **changes: Any) -> S:
         """The same settings but for these, validated again."""

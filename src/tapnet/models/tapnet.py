@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import torch
@@ -10,11 +11,15 @@ from pydantic import PlainValidator, model_validator
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
+from tapnet.data.dataset import GraphDataset
+from tapnet.data.features import FeatureRows
 from tapnet.errors import SettingError
 from tapnet.models.base import GraphClassifier, Outputs, micro_batches_within
 from tapnet.models.settings import Count, Dropout, Ratios, Settings, Weight
 from tapnet.models.spec import ModelSpec
-from tapnet.nn.conv import GraphConv
+from tapnet.nn.conv.gcn import GraphConv
+from tapnet.nn.conv.registry import find_conv, make_conv, reads_edges
+from tapnet.nn.linear import Affine
 from tapnet.nn.link import LinkReading
 from tapnet.nn.pool.base import Pooled, PoolSetup
 from tapnet.nn.pool.registry import find_name, resolve
@@ -25,6 +30,7 @@ from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
 
 Pool = Annotated[str, PlainValidator(find_name)]  # of a layer that is known; a class is registered
+Conv = Annotated[str, PlainValidator(find_conv)]
 Activation = Literal["relu", "elu"]
 
 OF_TAP = ("connectivity", "similarity", "local_voting", "global_voting", "gate")  # settings of that layer alone
@@ -50,6 +56,9 @@ class TAPNetSettings(Settings):
     classifier_dropout: Dropout = 0.2
     aux: Weight = 0.0  # the weight of the link prediction objective
     link_reading: LinkReading = "sigmoid"
+    conv: Conv = "gcn"  # a name of nn/conv/registry.py; a class becomes its name
+
+    ADDED_LATER = ("conv",)
 
     @model_validator(mode="after")
     def _check_pool(self) -> TAPNetSettings:
@@ -84,6 +93,7 @@ class TAPNet(GraphClassifier):
             ``"eigen"``, ``"haar"``, ``"none"``, or ``"package.module:Class"``, which is imported), or a class, either
             a ``Pooling`` or one with PyG's calling convention. (default: ``"tap"``)
         mean_nodes (float, optional): of a graph of the data; what pool ``"diff"`` counts its clusters by.
+        edge_channels (int): categories and numbers of an edge, for convolutions that read them. (default: ``0``)
         **settings: every other field of ``TAPNetSettings``, by name; the defaults are the paper's.
 
     Raises:
@@ -105,19 +115,24 @@ class TAPNet(GraphClassifier):
         pool: str | type[nn.Module] = "tap",
         *,
         mean_nodes: float | None = None,
+        edge_channels: int = 0,
         **settings: Any,
     ) -> None:
         super().__init__()
         pool = find_name(pool, allow_import=True)
+        if "conv" in settings:
+            settings["conv"] = find_conv(settings["conv"], allow_import=True)
         s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
-        self.embedding = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
+        conv = partial(make_conv, s.conv, norm=s.norm, dropout=s.dropout, edge_channels=edge_channels)
+        if s.conv == "gcn":
+            self.embedding: nn.Module = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
+        else:  # other convolutions do not look categories up
+            self.embedding = EmbeddingConv(in_channels, hidden_channels, conv(hidden_channels, hidden_channels))
         pools = [resolve(pool).build(setup) for setup in _setups(s, mean_nodes)]
         self.pools = nn.ModuleList(pools)
         pooled = [p.out_channels for p in pools]
-        self.convs = nn.ModuleList(
-            GraphConv(width, hidden_channels, s.norm, s.dropout) for width in [hidden_channels, *pooled][: len(pools)]
-        )
+        self.convs = nn.ModuleList(conv(width, hidden_channels) for width in [hidden_channels, *pooled][: len(pools)])
         self.classifier = Classifier(
             3 * (hidden_channels + sum(pooled)), s.classifier_channels, num_classes, s.activation, s.classifier_dropout
         )
@@ -168,6 +183,19 @@ def _setups(s: TAPNetSettings, mean_nodes: float | None) -> Iterator[PoolSetup]:
         yield PoolSetup(s.hidden_channels, s.ratios, level, s.dropout, s.norm, mean_nodes, tap)
 
 
+class EmbeddingConv(nn.Module):
+    """A dense layer that looks categories up, then a convolution."""
+
+    def __init__(self, in_channels: int, hidden_channels: int, conv: nn.Module) -> None:
+        super().__init__()
+        self.lookup, self.conv = Affine(in_channels, hidden_channels), conv
+
+    def forward(self, x: FeatureRows, batch: GraphBatch) -> Tensor:
+        """[N] categories, [N, in] floats, or both → [N, out]"""
+        h: Tensor = self.conv(self.lookup(x), batch)
+        return h
+
+
 class Classifier(nn.Module):
     """Two dense layers with dropout on both inputs."""
 
@@ -190,6 +218,12 @@ class Classifier(nn.Module):
         return logits
 
 
+def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
+    if reads_edges(settings.conv) and dataset.num_edge_features:
+        dataset = dataset.with_edge_features()
+    return resolve(settings.pool).prepare(dataset, settings.ratios)
+
+
 SPEC = ModelSpec(
     name="tapnet",
     system="TAPNet",
@@ -198,8 +232,12 @@ SPEC = ModelSpec(
     about="this package's own; its setting pool puts another pooling layer in the place of TAP",
     settings=TAPNetSettings,
     build=lambda shape, settings: TAPNet(
-        shape.in_channels, shape.num_classes, mean_nodes=shape.mean_nodes, **settings.to_dict()
+        shape.in_channels,
+        shape.num_classes,
+        mean_nodes=shape.mean_nodes,
+        edge_channels=shape.edge_channels,
+        **settings.to_dict(),
     ),
     on_dataset=activation_on,
-    prepare=lambda dataset, settings: resolve(settings.pool).prepare(dataset, settings.ratios),
+    prepare=_prepare,
 )

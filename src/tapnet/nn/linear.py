@@ -7,9 +7,12 @@ import math
 import torch
 from torch import Tensor, nn
 
+from tapnet.data.features import FeatureRows
+from tapnet.ops.features import product
+
 
 class Affine(nn.Module):
-    """xW + b for [N, in] floats or [N] integer categories; initialised as torch's Linear."""
+    """xW + b for [N, in] floats, [N] integer categories, or both; initialised as torch's Linear."""
 
     def __init__(self, in_channels: int, out_channels: int, bias: bool = True) -> None:
         super().__init__()
@@ -20,11 +23,11 @@ class Affine(nn.Module):
             for parameter in self.parameters():
                 parameter.uniform_(-bound, bound)
 
-    def product(self, x: Tensor) -> Tensor:
+    def product(self, x: FeatureRows) -> Tensor:
         """xW"""
-        return x @ self.weight if x.is_floating_point() else nn.functional.embedding(x, self.weight)
+        return product(x, self.weight)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: FeatureRows) -> Tensor:
         """xW + b"""
         return self.shifted(self.product(x))
 

@@ -64,7 +64,9 @@ def link_prediction_loss(
         tensor(0.6931)
     """
     structure = GraphBatch.from_edge_index(x, edge_index, batch)
-    return link_loss(structure.x, structure, weight=weight, similarity=similarity, reading=reading)
+    rows = structure.x  # sorted by graph
+    assert isinstance(rows, Tensor)
+    return link_loss(rows, structure, weight=weight, similarity=similarity, reading=reading)
 
 
 def link_loss(

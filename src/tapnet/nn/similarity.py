@@ -53,8 +53,10 @@ def mean_over_edges(similarity: Similarity, weight: Tensor | None, h: Tensor, ba
         row, col = batch.edge_index[:, start : start + EDGES_AT_ONCE]
         # recomputed in the backward pass, so that only one chunk's rows are ever held
         r = checkpoint(lambda i, j: _paired(similarity, weight, h[i], h[j]), row, col, use_reentrant=False)
+        if batch.weight is not None:
+            r = r * batch.weight[start : start + EDGES_AT_ONCE].to(r.dtype)
         total = total.index_add(0, row, r)
-    return total / (batch.degree + 1)
+    return total / (batch.row_sum + 1)
 
 
 def _paired(similarity: Similarity, weight: Tensor | None, a: Tensor, b: Tensor) -> Tensor:

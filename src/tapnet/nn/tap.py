@@ -61,7 +61,7 @@ def global_voting(mean: Tensor, projection: Tensor, batch: GraphBatch) -> Tensor
 
 def connectivity_term(h: Tensor, batch: GraphBatch, connectivity: float) -> Tensor:
     """Eq. 4: λ dᵢ / n, of the type of h."""
-    return batch.degree.to(h.dtype) * connectivity / batch.size
+    return batch.row_sum.to(h.dtype) * connectivity / batch.size
 
 
 class TAPooling(SelectPooling):

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from tapnet._loops.csr import induced_csr
+from tapnet._loops.csr import induced_csr, induced_entries
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.ops.autograd import apply_function
@@ -74,9 +74,18 @@ def neighbor_sum(h: Tensor, batch: GraphBatch, *, transpose: bool = False) -> Te
 
 
 def induced_subgraph(batch: GraphBatch, perm: Tensor, ptr: Tensor) -> GraphBatch:
-    """The subgraph of these nodes (ascending; graph g has perm[ptr[g]:ptr[g+1]]): A′ = A[perm, perm]."""
+    """The subgraph of these nodes (ascending; graph g has perm[ptr[g]:ptr[g+1]]): A′ = A[perm, perm].
+
+    The edges between them keep what they carry.
+    """
     transposed = batch.transposed and induced_csr(*batch.transposed, perm)
-    return GraphBatch(batch.x, batch.y, ptr, *induced_csr(batch.rowptr, batch.col, perm), transposed)
+    weight = edge_attr = None
+    if batch.weight is not None or batch.edge_attr is not None:
+        kept = induced_entries(batch.rowptr, batch.col, perm)
+        weight = None if batch.weight is None else batch.weight.index_select(0, kept)
+        edge_attr = None if batch.edge_attr is None else batch.edge_attr.index_select(0, kept)
+    rowptr, col = induced_csr(batch.rowptr, batch.col, perm)
+    return GraphBatch(batch.x, batch.y, ptr, rowptr, col, transposed, weight, edge_attr=edge_attr)
 
 
 def _propagate_dense(h: Tensor, batch: DenseBatch, norm: Norm) -> Tensor:

@@ -45,7 +45,8 @@ class _LinearVotes(Function):
         left = h if weight is None else h @ weight  # H W_r
         p = mean.new_zeros(mean.size(1)) if projection is None else projection
         ptr, factors = array(batch.ptr), (array(left), array(mean), array(p))
-        parts = loops.votes(ptr, array(batch.degree), *factors, connectivity, local_voting, projection is not None)
+        degree = batch.degree if batch.weight is None else batch.row_sum.to(h.dtype)
+        parts = loops.votes(ptr, array(degree), *factors, connectivity, local_voting, projection is not None)
         votes = tuple(map(torch.from_numpy, parts))
         ctx.save_for_backward(h, weight, projection, mean, *votes[:2])
         ctx.arrays, ctx.mask, ctx.batch = (ptr, array(inverse)[:, 0], *factors), mask, batch

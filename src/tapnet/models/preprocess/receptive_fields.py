@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tapnet._loops.jit import Array, array, kernel
+from tapnet.data.features import FeatureRows, as_categories
 
 
 def fields_of_graph(
@@ -32,10 +33,11 @@ def fields_of_graph(
     return fields
 
 
-def as_categories(x: Tensor) -> Array:
+def colours(x: FeatureRows) -> Array:
     """[N] categories as they are; [N, F] floats as the number of each distinct row, the same for one-hot rows."""
-    if not x.is_floating_point():
-        return array(x.cpu())
+    if (categories := as_categories(x)) is not None:
+        return array(categories.cpu())
+    assert isinstance(x, Tensor)
     rows, number = torch.unique(x.detach().cpu(), dim=0, return_inverse=True)
     return array(len(rows) - 1 - number)
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from torch import Tensor
 
 from tapnet._loops.jit import Array, array
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.features import as_categories
 
 
 def label_counts(dataset: GraphDataset, height: int) -> list[Any]:
@@ -16,7 +18,7 @@ def label_counts(dataset: GraphDataset, height: int) -> list[Any]:
     node_ptr, rowptr = array(dataset.node_ptr), array(dataset.rowptr)
     graph = np.repeat(np.arange(len(dataset)), np.diff(node_ptr))
     first_node = np.repeat(node_ptr[:-1], np.diff(rowptr[node_ptr]))  # of the graph that an edge is in
-    col, label, counts = array(dataset.col) + first_node, array(dataset.x), []
+    col, label, counts = array(dataset.col) + first_node, array(_labels(dataset)), []
     for step in range(height + 1):
         label = _refined(label, rowptr, col) if step else label
         counts.append(csr_array((np.ones(len(label)), (graph, label)), shape=(len(dataset), label.max(initial=0) + 1)))
@@ -36,3 +38,9 @@ def _refined(label: Array, rowptr: Array, col: Array) -> Array:
         found[nodes] = known + number.reshape(-1)
         known += len(distinct)
     return found
+
+
+def _labels(dataset: GraphDataset) -> Tensor:
+    labels = as_categories(dataset.x)
+    assert labels is not None
+    return labels

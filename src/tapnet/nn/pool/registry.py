@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from hashlib import blake2b
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple
 
 from torch import nn
 
 from tapnet.errors import SettingError, did_you_mean
+from tapnet.nn.imports import import_class
 from tapnet.nn.pool.base import Pooling
 from tapnet.nn.pool.diff import DiffPool
 from tapnet.nn.pool.eigen import EigenPool
@@ -106,7 +106,7 @@ def find_name(pool: str | type[nn.Module], *, allow_import: bool = False) -> str
             f"this uses the pooling layer {pool}, which is not known here; import the class and pass it "
             f"(pools=[{word}]), or register it first"
         )
-    return register(_imported(target))
+    return register(import_class(target, "the pooling layer"))
 
 
 def resolve(pool: str | type[nn.Module], *, allow_import: bool = False) -> type[Pooling]:
@@ -169,19 +169,6 @@ def _as_pooling(cls: type[nn.Module]) -> type[Pooling]:
     if missing := getattr(cls, "__abstractmethods__", ()):
         raise SettingError(f"{cls.__qualname__} does not implement {', '.join(sorted(missing))}")
     return cls
-
-
-def _imported(target: str) -> type[nn.Module]:
-    module, _, qualified = target.partition(":")
-    try:
-        found: object = import_module(module)
-    except Exception as error:
-        raise SettingError(f"the pooling layer {target} cannot be imported: {error}") from error
-    for word in qualified.split("."):
-        found = getattr(found, word, None)
-    if not isinstance(found, type):
-        raise SettingError(f"{module} has no class {qualified}")
-    return found
 
 
 def _entry_points() -> dict[str, EntryPoint]:

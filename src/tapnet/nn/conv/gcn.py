@@ -11,10 +11,12 @@ from torch.autograd.function import once_differentiable
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
+from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import SettingError
 from tapnet.ops.autograd import apply_function
 from tapnet.ops.csr import Norm, propagate, scaled_product, scaled_product_forward, scales
 from tapnet.ops.dropout import Mask, check_dropout, dropout
+from tapnet.ops.features import product
 from tapnet.ops.precision import full_precision, widened
 
 Structure = tuple[Tensor | None, Tensor | None, GraphBatch]  # factors before and after the product with Â, and Â
@@ -64,28 +66,26 @@ class GraphConv(nn.Module):
         nn.init.xavier_uniform_(self.weight)
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
-        """[N] categories or [N, in] floats → [N, out]"""
-        with full_precision(x):
-            return self._convolved(widened(x), batch)
+    def forward(self, x: FeatureRows, batch: GraphBatch | DenseBatch) -> Tensor:
+        """[N] categories, [N, in] floats, or both → [N, out]"""
+        with full_precision(self.weight if isinstance(x, MixedFeatures) else x):
+            return self._convolved(x if isinstance(x, MixedFeatures) else widened(x), batch)
 
-    def _convolved(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
-        floats, narrow = x.is_floating_point(), self.in_channels <= self.out_channels
-        if isinstance(batch, GraphBatch) and floats and narrow:  # the narrower side is propagated
+    def _convolved(self, x: FeatureRows, batch: GraphBatch | DenseBatch) -> Tensor:
+        if isinstance(x, MixedFeatures) or not x.is_floating_point():
+            assert isinstance(batch, GraphBatch)
+            return nn.functional.leaky_relu_(self._looked_up(x, batch) + self.bias, self.negative_slope)
+        if isinstance(batch, GraphBatch) and self.in_channels <= self.out_channels:  # the narrower side is propagated
             structure = (*scales(batch, self.norm, x.dtype), batch)
             result: Tensor = apply_function(
                 _PropagateThenMultiply, x, self.weight, self.bias, self._mask(), structure, self.negative_slope
             )
             return result
-        if floats:
-            rows = propagate(dropout(x, self.dropout, self.training) @ self.weight, batch, self.norm)
-        else:
-            assert isinstance(batch, GraphBatch)
-            rows = self._looked_up(x, batch)
+        rows = propagate(dropout(x, self.dropout, self.training) @ self.weight, batch, self.norm)
         return nn.functional.leaky_relu_(rows + self.bias, self.negative_slope)
 
-    def _looked_up(self, categories: Tensor, batch: GraphBatch) -> Tensor:
-        rows = nn.functional.embedding(categories, self.weight)
+    def _looked_up(self, x: FeatureRows, batch: GraphBatch) -> Tensor:
+        rows = product(x, self.weight)
         before, after = scales(batch, self.norm, rows.dtype)
         if mask := self._mask():  # a whole row is kept or dropped: one more factor of it
             before = mask.on(rows.new_ones(len(rows), 1) if before is None else before)
