@@ -83,6 +83,7 @@ class GraphDataset:
     label_attribute: str | None = None  # what the files call the labels of nodes, where they have names for things
     attribute_names: tuple[str, ...] | None = None  # and their numbers
     notes: tuple[str, ...] = ()  # what there was to say when the files were read
+    not_read: tuple[str, ...] = ()  # what else nodes and edges carry: "edge attribute weight"
     source: str = ""  # the files it was read from
     place: str = ""  # in what kind of place they were found
     prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs
