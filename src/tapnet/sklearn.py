@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import nullcontext
@@ -21,8 +22,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from tapnet.data.checks import check_classes, copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.inference.explain import Layer
 from tapnet.inference.explain import explain as explain_network
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
@@ -38,6 +40,7 @@ from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate
 from tapnet.ops.csr import Norm
 from tapnet.progress import counting
+from tapnet.training.baseline import baseline_warning, majority_accuracy
 from tapnet.training.device import isolated
 from tapnet.training.settings import TrainingSettings
 from tapnet.training.trainer import Trainer
@@ -121,7 +124,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         n_iter_no_change: epochs.
         random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
         threads: of one fit or prediction; sums round differently with another number.
-        verbose: show a bar while training, where standard error is a terminal.
+        verbose: show a bar while training, where standard error is a terminal, and then print the accuracy beside that
+            of the majority class.
 
     Attributes:
         classes_: [C] as they are in y, sorted.
@@ -184,13 +188,21 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         Raises:
             SettingError: for a parameter that does not fit, or training that diverged.
             DataError: for graphs or classes that cannot be learned from.
+
+        Warns:
+            DataNote: for what is not used of the graphs, and for graphs that are all the same.
         """
         settings, training = self._settings()
         graphs = check_graphs(X)
         classes, codes = _numbered(_targets(graphs, y))
         dataset = self._dataset(graphs, codes)
-        if self.features is None and dataset.node_labels is None and dataset.node_attributes is None:
+        has_nothing = dataset.node_labels is None and dataset.node_attributes is None
+        if self.features is None and has_nothing:
             self._warn_of_unused_attributes(graphs)
+        unused = features_note(dataset, only_edges=self.features is not None or has_nothing)
+        for note in (unused, copies_note(dataset, [np.arange(len(codes))])):  # only if all are copies of one
+            if note:
+                warnings.warn(note, DataNote, stacklevel=2)
         values = tuple(classes.tolist())
         names = dataset.class_names if values == dataset.classes else None
         dataset = replace(dataset, y=torch.from_numpy(codes), classes=values, class_names=names)
@@ -203,6 +215,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             model = SavedModel(SPEC.build(DataShape.of(dataset), settings), card)
             trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed)
             self._train(trainer, model, None if held_out is None else model.encode(dataset.subset(held_out)))
+            if self.verbose:
+                _print_accuracy(model, dataset, train, held_out)
         self.model_, self.classes_, self.n_features_in_ = model, classes, dataset.num_features
         return self
 
@@ -391,6 +405,20 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         return dataset if self.features in (None, dataset.features) else dataset.with_features(self.features)
 
 
+def _print_accuracy(model: SavedModel, dataset: GraphDataset, train: Tensor, held_out: Tensor | None) -> None:
+    """Prints the accuracy on both parts beside that of the majority class, and warns where it is not above it."""
+    for part, words in ((train, "training graphs"), (held_out, "graphs held out")):
+        if part is not None:
+            predicted = model.probabilities(model.encode(dataset.subset(part))).argmax(dim=1)
+            accuracy = 100 * float((predicted == dataset.y[part]).double().mean())
+            majority = majority_accuracy(dataset.y, train, part)
+            text = f"accuracy on {len(part)} {words}: {accuracy:.1f} %; majority class: {majority:.1f} %"
+            print(f"TAPClassifier: {text}", file=sys.stderr)
+            warning = baseline_warning(accuracy, {"accuracy": majority})
+    if warning:
+        warnings.warn(warning, stacklevel=3)
+
+
 def _validation_loss(model: SavedModel, dataset: GraphDataset) -> float:
     """The mean cross-entropy of a graph; infinite where the network's answer is not a number."""
     model.network.eval()
@@ -424,8 +452,7 @@ def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise DataError(f"every graph is of class {classes[0]}; there is nothing to tell apart")
+    check_classes("y", classes.tolist(), len(y))
     return classes, codes.astype(np.int64)
 
 

@@ -27,7 +27,7 @@ def datasets(
     if as_json:
         print(json.dumps({"datasets": rows}, indent=2))
     else:
-        print_datasets(rows)
+        print_datasets(rows, with_notes=bool(names))
     if any(row.get("problem") for row in rows):
         raise typer.Exit(1)
 

@@ -87,12 +87,16 @@ def predict(
 def _expectation(saved: SavedModel) -> str:
     """The accuracy that the model's file claims, with its protocol."""
     from tapnet.files import printable
+    from tapnet.training.baseline import baseline_warning
 
     measured = saved.card.cross_validation
     if measured is None:  # of one fold, or from a stranger
         return ""
-    accuracy = f"{measured.mean:.1f} ± {measured.std:.1f} %"
-    return f"; the model's accuracy by cross-validation: {accuracy} ({printable(measured.rules)[:200]})"
+    accuracy = f"{measured.mean:.1f} ± {measured.std:.1f} % ({printable(measured.rules)[:200]})"
+    majority = (measured.baseline or {}).get("accuracy")
+    accuracy += "" if majority is None else f"; majority class: {majority:.1f} %"
+    warning = baseline_warning(measured.mean, measured.baseline)
+    return f"; the model's accuracy by cross-validation: {accuracy}" + (f"\ntapnet: {warning}" if warning else "")
 
 
 # ---- writing ----

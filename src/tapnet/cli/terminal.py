@@ -77,8 +77,8 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
         console.print(escape(text.format_map(final)))
 
 
-def print_datasets(rows: list[dict[str, Any]]) -> None:
-    """One row per data set."""
+def print_datasets(rows: list[dict[str, Any]], with_notes: bool) -> None:
+    """One row per data set, and perhaps what there is to know of each."""
     table = _table("data set", "found", ">graphs", ">nodes", ">edges", ">cls", "features", "as paper")
     table.columns[0].no_wrap = table.columns[6].no_wrap = True
     table.columns[1].overflow = "fold"
@@ -95,6 +95,10 @@ def print_datasets(rows: list[dict[str, Any]]) -> None:
         table.add_row(name, place, str(row["graphs"]), *means, str(row["classes"]), features, verdict)
     console = Console()
     console.print(table)
+    for row in rows if with_notes else ():
+        share = f"the largest class has {row['largest_class']} % of the graphs"
+        text = escape("; ".join([share, *row["notes"]]))
+        console.print(f"[dim]{escape(row['name'])}: {text}[/]", highlight=False, soft_wrap=not sys.stdout.isatty())
     if any(row["found"] is None and not row.get("problem") for row in rows):
         console.print(
             "[dim]Not here: name a folder that has it with --data-dir or TAPNET_DATA, or download it with "

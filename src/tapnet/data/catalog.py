@@ -99,6 +99,8 @@ class Statistics:
 
 def describe(dataset: GraphDataset) -> dict[str, Any]:
     """Where a data set was found, its size, what its labels mean, and where it differs from the paper's, as JSON."""
+    from tapnet.data.checks import copies_note, features_note
+
     statistics, entry = Statistics.of(dataset), find_entry(dataset.name)
     classes = list(map(str, dataset.classes))
     return {
@@ -115,4 +117,6 @@ def describe(dataset: GraphDataset) -> dict[str, Any]:
         "category_values": dict(zip(map(str, dataset.categories or ()), dataset.category_names, strict=True)),
         "differs_from_paper": None if entry is None else statistics.differences(entry),
         "checksum": dataset.checksum,
+        "largest_class": round(100 * int(dataset.y.bincount().max()) / len(dataset), 1),
+        "notes": [*dataset.notes, *(note for note in (features_note(dataset), copies_note(dataset)) if note)],
     }

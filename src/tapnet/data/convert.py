@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -226,7 +226,7 @@ def from_pyg(
             given[f"{side}_{kind}"] = column if labels is None else labels
             if side == "node" and labels is None and features is None:
                 features = "attributes"
-    return assemble(
+    dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
         edge_index=joined_edges(edges, sizes),
@@ -235,6 +235,13 @@ def from_pyg(
         features=features,
         **given,  # type: ignore[arg-type]
     )
+    return replace(dataset, not_read=unread_of_pyg(graphs, {"x", "edge_attr", *NODE_AND_EDGE_DATA}))
+
+
+def unread_of_pyg(graphs: Sequence[Data], read: set[str]) -> tuple[str, ...]:
+    """Names the usual attributes of PyG's ``Data`` that are there and not read, by the first graph."""
+    there = set(graphs[0].to_dict()) - read if graphs else set[str]()
+    return name_unread(there & {"x", "pos", "z"}, (key for key in there - {"edge_index"} if key.startswith("edge_")))
 
 
 def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
@@ -320,7 +327,16 @@ def from_networkx(
         edge_attributes=_matrix(edges, edge_attributes),
         features=features,
     )
-    return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,))
+    on_nodes = set.intersection(*map(set, nodes)) - {node_label, node_attributes, "self_loop"}
+    on_edges = set[str]().union(*edges) - {edge_label, edge_attributes}
+    not_read = name_unread(on_nodes, on_edges)
+    return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,), not_read=not_read)
+
+
+def name_unread(on_nodes: Iterable[Hashable], on_edges: Iterable[Hashable]) -> tuple[str, ...]:
+    """The names of attributes that are not read, as `GraphDataset.not_read` holds them."""
+    names = (("node", on_nodes), ("edge", on_edges))
+    return tuple(f"{where} attribute {name}" for where, found in names for name in sorted(map(str, found)))
 
 
 def networkx_edges(graph: nx.Graph) -> IntArray:

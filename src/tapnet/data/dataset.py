@@ -92,6 +92,7 @@ class GraphDataset:
     target_names: tuple[str, ...] | None = None  # [T] of the columns of y
     graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like
     notes: tuple[str, ...] = ()  # what there was to say when the files were read
+    not_read: tuple[str, ...] = ()  # what else nodes and edges carry: "edge attribute weight"
     source: str = ""  # the files it was read from
     place: str = ""  # in what kind of place they were found
     prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +71,12 @@ def stratified_split(y: Tensor, folds: int, fold: int, *, validation: bool) -> S
         >>> len(split.train), len(split.validation), len(split.test)
         (4, 4, 4)
     """
-    parts = stratified_folds(y, folds)
-    test, kept = parts[fold], parts[(fold + 1) % folds] if validation else None
-    train = np.setdiff1d(np.arange(len(y)), test if kept is None else np.concatenate([test, kept]))
+    return split_by_folds(stratified_folds(y, folds), fold, validation=validation)
+
+
+def split_by_folds(folds: Sequence[NDArray[np.int64]], fold: int, *, validation: bool) -> Split:
+    """`stratified_split` of folds that are made already."""
+    test, kept = folds[fold], folds[(fold + 1) % len(folds)] if validation else None
+    graphs = np.arange(sum(map(len, folds)))
+    train = np.setdiff1d(graphs, test if kept is None else np.concatenate([test, kept]))
     return Split(torch.from_numpy(train), None if kept is None else torch.from_numpy(kept), torch.from_numpy(test))

@@ -10,8 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tapnet.data.checks import copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.errors import SettingError
+from tapnet.data.splits import stratified_folds
+from tapnet.errors import DataNote, SettingError
 from tapnet.experiments.backends.pool import DataReference, Event, run_trials
 from tapnet.experiments.backends.processes import available_cores, torchrun_rank
 from tapnet.experiments.final import FinalTrial, is_of_another_run, train_final
@@ -27,8 +31,9 @@ from tapnet.models.registry import find_model
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.pool.registry import find_name, source_digest
 from tapnet.progress import counting
+from tapnet.training.baseline import baseline_warning, majority_accuracy
 from tapnet.training.device import find_device
-from tapnet.training.protocol import check_protocol, split
+from tapnet.training.protocol import check_protocol, split, splits
 from tapnet.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -44,6 +49,8 @@ class CrossValidation(Summary):
         folder: of the run, with results and models; None where nothing was kept.
         final: the file of the final model, if one was asked for.
         data: where the data came from, and their checksum.
+        baseline: by metric, what always predicting the majority class of the training graphs gives on the same test
+            folds, in percent; None for a run that was stored without it.
 
     Its properties are those of `Summary`: ``mean``, ``std``, ``scores``, ``rules``, ``other_readings``.
     """
@@ -51,11 +58,21 @@ class CrossValidation(Summary):
     folder: Path | None = None
     final: Path | None = None
     data: Mapping[str, str] | None = None
+    baseline: Mapping[str, float] | None = None
+
+    @property
+    def baseline_warning(self) -> str:
+        """One sentence where the mean is not above the baseline; else an empty string."""
+        return baseline_warning(self.mean, self.baseline)
 
     @property
     def changed(self) -> dict[str, Any]:
         """The settings that are not those of the system's paper."""
         return changed_settings(self.results[0].trial)
+
+    def __repr__(self) -> str:
+        majority = f"; majority class: {self.baseline['accuracy']:.1f} %" if self.baseline else ""
+        return f"{super().__repr__()}{majority}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it, the settings and keys of the trials included."""
@@ -63,6 +80,7 @@ class CrossValidation(Summary):
             "changed": self.changed,
             "trials": [r.trial.key for r in self.results],
             "data": self.data,
+            "baseline": None if self.baseline is None else dict(self.baseline),
             "folder": None if self.folder is None else str(self.folder),
         }
         if self.final is not None:
@@ -130,6 +148,10 @@ def cross_validate(
         SettingError: for a setting that does not exist or does not fit.
         DataError: for data that cannot be read or learned from.
         Interrupted: a ``KeyboardInterrupt``, after Ctrl-C, when checkpoints are stored.
+
+    Warns:
+        DataNote: for what is not used of the data, and for copies of a graph in several folds.
+        UserWarning: for a mean that is not above the majority class.
 
     Example:
         >>> import tapnet
@@ -209,6 +231,8 @@ def cross_validate(
         elif is_of_another_run(store.folder / FINAL_MODEL, found):
             warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
         store.save_run({**found.to_dict(), "state": "complete"})
+        if found.baseline_warning:
+            warnings.warn(f"{data.name}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
 
 
@@ -224,12 +248,21 @@ def _run(
     origin = {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum}
     about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
+    for note in (features_note(data), copies_note(data, stratified_folds(data.y, trials[0].folds))):
+        if note:
+            warnings.warn(f"{data.name}: {note}", DataNote, stacklevel=3)
     with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:
         complete = run_trials(trials, reference, store, on_event=on_event, **options)
     results = [result for trial in trials if (result := store.load(trial)) is not None]
     if not complete:
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
-    return CrossValidation(results, store.folder, data=origin)
+    return CrossValidation(results, store.folder, data=origin, baseline=_baseline(trials, data))
+
+
+def _baseline(trials: Sequence[Trial], data: GraphDataset) -> dict[str, float]:
+    first = trials[0]
+    parts = splits(data.y, first.protocol, first.folds, [trial.fold for trial in trials])
+    return {"accuracy": float(np.mean([majority_accuracy(data.y, part.train, part.test) for part in parts]))}
 
 
 def _train_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> Path:

@@ -56,7 +56,10 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
         if isinstance(settings := run.get("settings"), dict) and "pool" in settings:
             find_name(settings["pool"])  # else its results cannot be read
         raise DataError(f"{folder}: no fold of the run is finished yet")
-    return CrossValidation(results, folder, data=run["data"] if isinstance(run.get("data"), dict) else None)
+    data, baseline = (value if isinstance(value := run.get(key), dict) else None for key in ("data", "baseline"))
+    if baseline is not None and not isinstance(baseline.get("accuracy"), int | float):
+        baseline = None
+    return CrossValidation(results, folder, data=data, baseline=baseline)
 
 
 def confusion_matrix(

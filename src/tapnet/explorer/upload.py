@@ -6,6 +6,7 @@ import threading
 import warnings
 from typing import NamedTuple
 
+from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError
 from tapnet.inference.model import SavedModel
@@ -48,7 +49,9 @@ def read_upload(saved: SavedModel, name: str, content: bytes) -> Upload:
         check_size(name, graph.number_of_nodes(), graph.number_of_edges())
         data = saved.join_files([FileGraph.of(graph, name)], name)
         encoded = saved.encode(data)
+    unused = features_note(data)
     notes = [str(warning.message)[:LONGEST_NOTE] for warning in caught if warning.category is UserWarning]
+    notes += [unused[:LONGEST_NOTE]] if unused else []
     return Upload(data, encoded, [str(node)[:LONGEST_NAME] for node in graph], notes)
 
 

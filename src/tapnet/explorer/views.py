@@ -13,12 +13,14 @@ import torch
 from numpy.typing import NDArray
 
 from tapnet.data.batch import GraphBatch
+from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
 from tapnet.inference.explain import Layer, explain
 from tapnet.inference.model import SavedModel
 from tapnet.models.tapnet import TAPNet, TAPNetSettings
+from tapnet.training.baseline import baseline_warning
 from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
 
@@ -95,6 +97,8 @@ class Explorer:
                 "folds": trial.folds,
                 "accuracy": measured and [round(measured.mean, 1), round(measured.std, 1)],  # over the folds
                 "accuracy_rules": measured.rules[:LONGEST_NOTE] if measured else "",
+                "baseline": measured and measured.baseline,
+                "notes": self._notes(),
                 "classes": list(self.saved.class_names),
                 "features": self.saved.features,
                 "whole": [isinstance(ratio, int) for ratio in sliders["ratios"]],  # a number of nodes, not a share
@@ -103,6 +107,13 @@ class Explorer:
                 "most_nodes": MOST_NODES,
             }
         )
+
+    def _notes(self) -> list[str]:
+        """What to know of the accuracy and of the data set."""
+        measured = self.saved.card.cross_validation
+        unused = "" if self.data is None else features_note(self.data)
+        notes = [baseline_warning(measured.mean, measured.baseline) if measured else "", unused]
+        return [note for note in notes if note]
 
     def _sliders(self, settings: TAPNetSettings) -> View:
         """The settings that can be changed; None or empty where the pooling layers have no such setting."""

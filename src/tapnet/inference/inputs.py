@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tapnet.data.convert import unread_of_pyg
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 
@@ -111,7 +113,8 @@ def from_pyg(
             raise DataError(f"graph {i} has no edge_index")
         rows = {"self_loop": g.get("self_loop")} | ({} if features == "degrees" else {key: g.get(numbers)})
         plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
-    return GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None)
+    dataset = GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None)
+    return replace(dataset, not_read=unread_of_pyg(graphs, {"x"}))
 
 
 def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> bool:

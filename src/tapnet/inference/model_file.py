@@ -107,6 +107,7 @@ class CrossValidationRecord(_Part):
     num_folds: int | None = None
     epochs: int | None = None
     folds: list[dict[str, Any]] = []  # number, epoch and accuracy of each
+    baseline: dict[str, float] | None = None  # by metric, what always predicting the majority class gives
 
 
 class EstimatorRecord(_Part):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
+from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import DataError, TapnetError
+from tapnet.errors import DataError, DataNote, TapnetError
 from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
@@ -83,6 +84,11 @@ def raise_error(error: TapnetError) -> None:
     raise error
 
 
+def _note_unused(dataset: GraphDataset) -> None:
+    if note := features_note(dataset):
+        warnings.warn(f"{dataset.name}: {note}", DataNote, stacklevel=2)
+
+
 class _Run(NamedTuple):
     model: SavedModel
     unseen: UnseenCategories | None
@@ -90,6 +96,7 @@ class _Run(NamedTuple):
     show_progress: bool
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
+        _note_unused(dataset)
         with self._counting(len(dataset), dataset.name) as advance:
             for start in range(0, len(dataset), GRAPHS_AT_ONCE):
                 numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
@@ -115,6 +122,7 @@ class _Run(NamedTuple):
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
+            _note_unused(dataset)
             found = [self._predicted(dataset, names)]
         except TapnetError as error:
             if len(group) == 1:

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data.convert import IntArray, assemble, joined_edges, networkx_edges
+from tapnet.data.checks import check_classes
+from tapnet.data.convert import IntArray, assemble, joined_edges, name_unread, networkx_edges
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import printable
@@ -81,6 +82,7 @@ class FileGraph:
     size: int
     edge_index: IntArray  # [2, E]
     columns: Mapping[str, Column]
+    edge_attributes: frozenset[str] = frozenset()  # the names of what edges carry, which is not read
 
     @classmethod
     def read(cls, file: Place) -> FileGraph:
@@ -96,7 +98,8 @@ class FileGraph:
             lacks = next(node for node, row in graph.nodes(data=True) if row.get(LABEL) is None)
             raise DataError(f"{file}: node {lacks!r} has no {LABEL!r}, though others have")
         columns = {a: _column([row[a] for row in rows]) for a, times in count.items() if times == len(rows)}
-        return cls(file, len(graph), networkx_edges(graph), columns)
+        on_edges = frozenset(map(str, set().union(*(data for *_, data in graph.edges(data=True)))))
+        return cls(file, len(graph), networkx_edges(graph), columns, on_edges)
 
 
 def _column(values: list[Any]) -> Column:
@@ -216,7 +219,15 @@ def join(
         features=features,
         source=source,
     )
-    return replace(dataset, label_attribute=schemas[0].category, attribute_names=schemas[0].numbers or None)
+    read = {SELF_LOOP, *(m.category for m in schemas if labels is not None)}
+    read |= {name for m in schemas for name in m.numbers if attributes is not None}
+    on_nodes = set.intersection(*(set(g.columns) for g in graphs)) - read
+    return replace(
+        dataset,
+        label_attribute=schemas[0].category,
+        attribute_names=schemas[0].numbers or None,
+        not_read=name_unread(on_nodes, frozenset().union(*(g.edge_attributes for g in graphs))),
+    )
 
 
 def _matrix(graphs: Sequence[FileGraph], schemas: Sequence[NodeSchema]) -> NDArray[np.float32]:
@@ -316,7 +327,7 @@ def file_names(folder: Place) -> list[str]:
 
 
 def require_classes(dataset: GraphDataset) -> None:
-    """Raises a DataError unless the classes of the graphs are known and not all the same."""
+    """Raises a DataError unless the classes of the graphs are known, not all the same, and classes."""
     if dataset.classes == (None,):
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
@@ -324,8 +335,7 @@ def require_classes(dataset: GraphDataset) -> None:
             f"{dataset.source}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
             "a header (graph,class), then one line per graph (first.graphml,ring)"
         )
-    if dataset.num_classes < 2:
-        raise DataError(f"{dataset.name}: every graph is of class {dataset.classes[0]}; there is nothing to tell apart")
+    check_classes(dataset.name, dataset.classes, len(dataset))
 
 
 def _listed(folder: Place) -> tuple[list[str], list[str] | None, tuple[str, ...]]:

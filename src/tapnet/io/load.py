@@ -34,7 +34,7 @@ def load_dataset(
         data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
         features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
             as integer categories) or ``"attributes"`` (floats). By default what the paper uses, and for sets that it
-            does not use, labels if there are any, else degrees.
+            does not use, labels if there are any, else degrees; in the TU layout attributes before degrees.
         download: Whether to download a data set that is nowhere else.
 
     Returns:

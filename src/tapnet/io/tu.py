@@ -40,7 +40,7 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     Args:
         folder: The folder of the files.
         name: The name of the data set, with which the files' names begin.
-        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+        features: What ``x`` holds; by default labels where they tell nodes apart, else attributes, else degrees.
 
     Returns:
         The data set.
@@ -95,6 +95,8 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     dataset = assemble(
         name=name, nodes_per_graph=sizes, edge_index=edges, y=y, features=features, source=str(folder), **data
     )
+    if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
+        dataset = dataset.with_features("attributes")
     return replace(dataset, notes=notes)
 
 
@@ -127,7 +129,9 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
                 raise DataError(f"{file}:{line}: {len(words)} values where {columns} belong")
             for word in words:
                 if not number.fullmatch(word.strip()):
-                    raise DataError(f"{file}:{line}: {word.strip()[:40]!r} where {kind} belongs")
+                    is_target = file.name.lower().endswith("_graph_labels.txt") and NUMBER.fullmatch(word.strip())
+                    why = ", the number of a class: a number to predict (regression) is not one" if is_target else ""
+                    raise DataError(f"{file}:{line}: {word.strip()[:40]!r} where {kind} belongs{why}")
                 if whole and (len(word) > LONGEST_WORD or abs(int(word)) >= 2**63):
                     raise DataError(f"{file}:{line}: {word.strip()[:40]} is too large")
     except UnicodeDecodeError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from tapnet.data.splits import Split, stratified_split
+from tapnet.data.splits import Split, split_by_folds, stratified_folds, stratified_split
 from tapnet.errors import SettingError
 
 Protocol = Literal["paper", "fair"]
@@ -35,6 +35,12 @@ def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
     """
     check_protocol(protocol, folds, fold)
     return stratified_split(y, folds, fold, validation=protocol == "fair")
+
+
+def splits(y: Tensor, protocol: Protocol, folds: int, numbers: Iterable[int]) -> Iterator[Split]:
+    """`split` for several of the folds, which are made once."""
+    parts = stratified_folds(y, folds)
+    return (split_by_folds(parts, number, validation=protocol == "fair") for number in numbers)
 
 
 MOST_FOLDS = 10_000

@@ -666,7 +666,9 @@ async function start() {
   const { model } = state;
   const fold = model.folds && model.fold !== null ? ` (fold ${model.fold} of ${model.folds})` : "";
   const expected = model.accuracy ? `; cross-validation accuracy: ${model.accuracy.map((v) => v.toFixed(1)).join(" ± ")} % (${model.accuracy_rules})` : "";
-  at("about").textContent = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
+  const majority = model.baseline?.accuracy === undefined ? "" : `; majority class: ${model.baseline.accuracy.toFixed(1)} %`;
+  const about = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}${majority}`;
+  at("about").textContent = [about, ...model.notes.map((note) => note[0].toUpperCase() + note.slice(1))].join(". ");
   const kinds = { labels: " with a label on each node", attributes: " with numbers on each node", degrees: "" };
   at("own-hint").textContent =
     `GraphML or node-link JSON${kinds[model.features]}, up to ${model.largest_upload >> 20} MB and ` +

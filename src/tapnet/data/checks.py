@@ -1,0 +1,172 @@
+"""What a user should know of a data set before trusting a number: what is not used, copies, continuous targets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.errors import DataError
+from tapnet.files import printable
+
+REFINEMENTS = 4  # of the Weisfeiler-Lehman test
+EDGES_AT_ONCE = 1 << 21
+MOST_CLASSES = 10  # that are numbers; more than these, and than half of the graphs, are a number to predict
+LONGEST_LIST = 200  # characters
+
+Codes = NDArray[np.uint64]
+
+
+def features_note(dataset: GraphDataset, only_edges: bool = False) -> str:
+    """Says what the node features are, and what is left out of them.
+
+    Args:
+        dataset: The data set.
+        only_edges: Whether to name only what is on the edges, as the user chose among the nodes' data.
+
+    Returns:
+        One sentence, or an empty string where everything is used. A label that is the same everywhere says nothing and
+        is not named.
+
+    Example:
+        >>> from tapnet import load_dataset
+        >>> features_note(load_dataset("MUTAG").with_features("degrees")).partition(",")[0]
+        'the node features are 4 degrees; not used: 7 node labels'
+    """
+    own = dataset.features
+    labels, edge_labels = (len(values or ()) for values in (dataset.node_label_values, dataset.edge_label_values))
+    on_nodes = [what for what in dataset.not_read if not what.startswith("edge")]
+    on_edges = [what for what in dataset.not_read if what.startswith("edge")]
+    if own != "attributes" and dataset.node_attributes is not None:
+        on_nodes.insert(0, _counted(dataset.node_attributes.shape[1], "node attribute"))
+    if own != "labels" and labels > 1:
+        on_nodes.insert(0, f"{labels} node labels")
+    if dataset.edge_attributes is not None:
+        on_edges.insert(0, _counted(dataset.edge_attributes.shape[1], "edge attribute"))
+    if edge_labels > 1:
+        on_edges.insert(0, f"{edge_labels} edge labels")
+    unused = on_edges if only_edges else on_nodes + on_edges
+    if not unused:
+        return ""
+    used = _counted(dataset.num_features, {"labels": "node label", "attributes": "node attribute"}.get(own, "degree"))
+    return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+# ---- targets ----
+
+
+def check_classes(name: str, classes: Sequence[Hashable], graphs: int) -> None:
+    """Checks that the classes can be told apart and are no continuous target.
+
+    Args:
+        name: What the graphs are called in the error.
+        classes: The distinct classes.
+        graphs: The number of graphs.
+
+    Raises:
+        DataError: There is one class, or nearly every graph has a number of its own.
+    """
+    if len(classes) < 2:
+        raise DataError(f"{name}: every graph is of class {classes[0]}; there is nothing to tell apart")
+    numbers = [_number(value) for value in classes]
+    has_fractions = any(not number.is_integer() for number in numbers if math.isfinite(number))
+    many = 2 * len(classes) > graphs and (len(classes) > MOST_CLASSES or has_fractions)
+    if many and all(map(math.isfinite, numbers)):
+        raise DataError(
+            f"{name}: {len(classes)} different numbers for {graphs} graphs: this looks like a number to predict "
+            "(regression), not a class; divide its range into classes, such as below and above a threshold"
+        )
+
+
+def _number(value: Hashable) -> float:
+    """A class as a number, also if it is the text of one; NaN if it is none."""
+    try:
+        return math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+# ---- copies ----
+
+
+def copies_note(dataset: GraphDataset, folds: Sequence[NDArray[np.int64]] | None = None) -> str:
+    """Counts the graphs that have a copy: the same node features and structure, by the Weisfeiler-Lehman test.
+
+    Args:
+        dataset: The data set.
+        folds: The graphs of each fold: then copies in the same fold do not count. None counts all.
+
+    Returns:
+        One sentence, or an empty string where there are no copies.
+    """
+    fold = np.arange(len(dataset))
+    for number, graphs in enumerate(folds or ()):
+        fold[graphs] = number
+    _, group = np.unique(graph_codes(dataset), return_inverse=True)
+    if len(dataset) > 1 and group.max() == 0:
+        return f"all {len(dataset)} graphs are the same in node features and structure, so that nothing can be learned"
+    copied = _spans_several(group, fold)
+    if not copied.any():
+        return ""
+    where = "have a copy" if folds is None else "have a copy in another fold"
+    other = int((copied & _spans_several(group, dataset.y.numpy())).sum())
+    classes = f", {other} of them one of another class" if other else ""
+    return f"{int(copied.sum())} of {len(dataset)} graphs {where} (same node features and structure){classes}"
+
+
+def _spans_several(group: NDArray[np.int64], value: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """[G] whether the group that a graph is in has more than one value."""
+    lowest, highest = np.full(group.max() + 1, value.max()), np.full(group.max() + 1, value.min())
+    np.minimum.at(lowest, group, value)
+    np.maximum.at(highest, group, value)
+    return np.asarray((lowest < highest)[group])
+
+
+def graph_codes(dataset: GraphDataset) -> Codes:
+    """[G] a code for each graph, the same for isomorphic graphs with the same node features.
+
+    Codes of others differ if some rounds of Weisfeiler-Lehman refinement tell them apart. Linear in nodes and edges.
+    """
+    node_ptr, rowptr, col = dataset.node_ptr.numpy(), dataset.rowptr.numpy(), dataset.col.numpy()
+    edge_ptr, codes, start = rowptr[node_ptr], np.empty(len(dataset), np.uint64), 0
+    while start < len(dataset):  # some graphs at a time, for the memory
+        stop = max(start + 1, int(np.searchsorted(edge_ptr, edge_ptr[start] + EDGES_AT_ONCE)) - 1)
+        nodes, edges = slice(node_ptr[start], node_ptr[stop]), slice(edge_ptr[start], edge_ptr[stop])
+        sizes = np.diff(node_ptr[start : stop + 1])
+        first_node = np.repeat(node_ptr[start:stop] - node_ptr[start], np.diff(edge_ptr[start : stop + 1]))
+        ptr, target = rowptr[nodes.start : nodes.stop + 1] - rowptr[nodes.start], col[edges] + first_node
+        code = _feature_codes(dataset.x[nodes].numpy())
+        for _ in range(REFINEMENTS):
+            code = _mixed(3 * code + _sums(_mixed(code)[target], ptr))
+        codes[start:stop] = _sums(_mixed(code), np.concatenate([[0], np.cumsum(sizes)]))
+        start = stop
+    return codes
+
+
+def _feature_codes(x: NDArray[np.generic]) -> Codes:
+    """[N] from categories [N] or floats [N, F]."""
+    if x.ndim == 1:
+        return _mixed(x.astype(np.uint64) + np.uint64(1))
+    bits = (x.astype(np.float32) + 0.0).view(np.uint32).astype(np.uint64)  # -0.0 is 0.0
+    place = np.arange(1, x.shape[1] + 1, dtype=np.uint64) << np.uint64(32)
+    return np.asarray(_mixed(bits + place).sum(axis=1, dtype=np.uint64))
+
+
+def _sums(values: Codes, ptr: NDArray[np.int64]) -> Codes:
+    """The sum of each segment, modulo 2⁶⁴."""
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)])
+    return np.asarray(total[ptr[1:]] - total[ptr[:-1]])
+
+
+def _mixed(codes: Codes) -> Codes:
+    """The last step of SplitMix64, which makes sums of codes as good as different for different codes."""
+    codes = (codes ^ (codes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    codes = (codes ^ (codes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return codes ^ (codes >> np.uint64(31))
