@@ -30,7 +30,7 @@ from tapnet.inference.explain import explain as explain_network
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import EstimatorRecord, ModelCard
-from tapnet.io.graph_folder import require_classes
+from tapnet.io.graph_folder import require_targets
 from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs
 from tapnet.models.settings import Settings
@@ -435,7 +435,7 @@ def _targets(graphs: Any, y: ArrayLike | None) -> Any:
         return y
     kind = kind_of(graphs)
     if kind == "GraphDataset":
-        require_classes(graphs)
+        require_targets(graphs)
         return np.asarray([graphs.classes[i] for i in graphs.y.tolist()])
     if kind == "NetworkX":
         own, where = [g.graph.get("y") for g in graphs], 'graph.graph["y"]'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
-from tapnet.io.graph_folder import FileGraph, NodeSchema, graph_names, join, parse_graph, read_graph, require_classes
+from tapnet.io.graph_folder import FileGraph, NodeSchema, graph_names, join, parse_graph, read_graph, require_targets
 from tapnet.io.read import read
 from tests.helpers.graphs import assert_same, datasets
 from tests.helpers.graphs import write_graph as write
@@ -346,7 +346,7 @@ def test_without_a_table_the_classes_are_not_known(tmp_path):
     assert dataset.nodes_per_graph.tolist() == [1, 2, 3]
     assert graph_names(folder) == ["a.json", "b.json", "c.json"]
     with pytest.raises(DataError, match=r"Write them into labels.csv .*graph,class"):
-        require_classes(dataset)
+        require_targets(dataset)
     assert load_dataset(folder).classes == (None,)  # from the parsed copy
 
 

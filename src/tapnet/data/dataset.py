@@ -17,6 +17,7 @@ from tapnet._loops.csr import cut_graphs, nodes_and_edges
 from tapnet._loops.ranges import concatenated_ranges, offsets
 from tapnet.data.batch import GraphBatch
 from tapnet.data.features import MixedFeatures
+from tapnet.data.splits import Splits
 from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
@@ -91,12 +92,15 @@ class GraphDataset:
     task: Task = "classification"  # what y is
     target_names: tuple[str, ...] | None = None  # [T] of the columns of y
     graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like
+    smiles: tuple[str, ...] | None = None  # [G] of molecules
+    columns: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)  # [G] other columns of the table, by name
     notes: tuple[str, ...] = ()  # what there was to say when the files were read
     not_read: tuple[str, ...] = ()  # what else nodes and edges carry: "edge attribute weight"
     source: str = ""  # the files it was read from
     place: str = ""  # in what kind of place they were found
     prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs
     edge_attr: MixedFeatures | None = None  # what edges carry, for models that read it: see with_edge_features
+    splits: Splits | None = None  # the user's own, in the place of stratified folds
 
     # ---- sizes ----
 
@@ -231,9 +235,13 @@ class GraphDataset:
         for key, of in NODE_AND_EDGE_DATA.items():
             values = getattr(self, key)
             chosen[key] = None if values is None else values[nodes if of == "node" else edges]
+        chosen["splits"] = None
         chosen["edge_attr"] = None if self.edge_attr is None else self.edge_attr[edges]
-        if self.graph_names is not None:
-            chosen["graph_names"] = tuple(self.graph_names[i] for i in graphs.tolist())
+        rows = graphs.tolist()
+        for key in ("graph_names", "smiles"):
+            if (words := getattr(self, key)) is not None:
+                chosen[key] = tuple(words[i] for i in rows)
+        chosen["columns"] = {name: tuple(cells[i] for i in rows) for name, cells in self.columns.items()}
         return replace(self, **chosen)
 
     def _graph_numbers(self, indices: Indices) -> Tensor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +17,7 @@ from torch import Tensor
 from tapnet.errors import SettingError
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """The numbers of the graphs that train, validate and test."""
 
     train: Tensor
@@ -23,11 +25,35 @@ class Split:
     test: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The splits of a data set that a user chose in the place of stratified folds.
+
+    Attributes:
+        name: how they were chosen, such as "scaffold" or "group:site".
+        parts: the split of each fold.
+    """
+
+    name: str
+    parts: tuple[Split, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """16 hexadecimal digits that change with any of the parts."""
+        digest = hashlib.blake2b(digest_size=8)
+        for part in self.parts:
+            for numbers in (part.train, part.validation, part.test):
+                digest.update(b"|" if numbers is None else numbers.numpy().astype(np.int64).tobytes() + b";")
+        return digest.hexdigest()
+
+
 def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
     """The graphs of each fold of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=0)``.
 
+    Numbers are stratified by their quantiles; where there are several targets, the folds are drawn regardless of them.
+
     Args:
-        y: ``[G]`` the class of each graph.
+        y: ``[G]`` the class of each graph, or ``[G, T]`` numbers.
         folds: The number of folds.
 
     Returns:
@@ -40,6 +66,8 @@ def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
 
     if folds > len(y):
         raise SettingError(f"{folds} folds of {len(y)} graphs: there cannot be more folds than graphs")
+    if y.is_floating_point():
+        y = _quantiles(y, folds)
     largest = int(y.bincount().max())
     if folds > largest:
         raise SettingError(f"{folds} folds cannot be made: even the largest class has only {largest} graphs")
@@ -47,6 +75,46 @@ def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
         warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
         splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
         return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
+
+
+def _quantiles(y: Tensor, folds: int) -> Tensor:
+    """[G, T] → [G] which of up to ten equal parts of the range a number is in; all in one for several targets."""
+    parts = min(10, len(y) // folds) if y.size(1) == 1 else 1
+    rank = y[:, 0].nan_to_num(nan=-torch.inf).argsort(stable=True).argsort()
+    return rank * max(parts, 1) // len(y)
+
+
+def grouped_folds(groups: Sequence[Hashable], folds: int, y: Tensor) -> list[NDArray[np.int64]]:
+    """Folds that keep graphs of one group together, stratified as far as the groups allow.
+
+    Args:
+        groups: ``[G]`` the group of each graph.
+        folds: the number of folds.
+        y: ``[G]`` the class of each graph, or ``[G, T]`` numbers.
+
+    Returns:
+        For each fold the numbers of its graphs, ascending.
+
+    Raises:
+        SettingError: There are fewer groups than folds.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    if len(number) < folds:
+        raise SettingError(f"{folds} folds cannot be made of {len(number)} groups that stay together")
+    strata = _quantiles(y, folds) if y.is_floating_point() else y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a class with fewer graphs than folds
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=0)
+        codes = np.asarray([number[group] for group in groups])
+        try:
+            parts = [test for _, test in splitter.split(np.zeros(len(y)), strata.numpy(), codes)]
+        except ValueError:  # no class has as many graphs as there are folds
+            parts = [test for _, test in splitter.split(np.zeros(len(y)), np.zeros(len(y), np.int64), codes)]
+    if not all(map(len, parts)):
+        raise SettingError(f"the groups are too few or too large for {folds} folds: one of them would be empty")
+    return parts
 
 
 def stratified_split(y: Tensor, folds: int, fold: int, *, validation: bool) -> Split:

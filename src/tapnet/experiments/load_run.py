@@ -19,6 +19,7 @@ from tapnet.files import is_special_file, printable
 from tapnet.inference.model import SavedModel
 from tapnet.io.load import load_dataset
 from tapnet.nn.pool.registry import find_name, resolve
+from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import split
 
 
@@ -57,9 +58,12 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
             find_name(settings["pool"])  # else its results cannot be read
         raise DataError(f"{folder}: no fold of the run is finished yet")
     data, baseline = (value if isinstance(value := run.get(key), dict) else None for key in ("data", "baseline"))
-    if baseline is not None and not isinstance(baseline.get("accuracy"), int | float):
+    if baseline is not None and not all(isinstance(value, int | float) for value in baseline.values()):
         baseline = None
-    return CrossValidation(results, folder, data=data, baseline=baseline)
+    named = run.get("metrics")
+    every = [run.get("metric"), *(named if isinstance(named, dict) else ())]
+    metrics = [name for name in dict.fromkeys(every) if isinstance(name, str) and name in METRICS]
+    return CrossValidation(results, metrics, folder=folder, data=data, baseline=baseline)
 
 
 def confusion_matrix(
@@ -75,6 +79,8 @@ def confusion_matrix(
         The graphs of each class (row) that were predicted as each class (column), and the names of the classes; None
         where the models, or the data that they were trained on, are not here.
     """
+    if run.results[0].trial.task != "classification":
+        return None
     if run.folder is None:
         return None
     with warnings.catch_warnings():
@@ -88,7 +94,7 @@ def confusion_matrix(
             return None
         counts = np.zeros((data.num_classes, data.num_classes), dtype=np.int64)
         for trial, model in zip((r.trial for r in run.results), models, strict=True):
-            test = split(data.y, trial.protocol, trial.folds, trial.fold).test
+            test = split(data, trial.protocol, trial.folds, trial.fold).test
             predicted = model.probabilities(model.encode(data.subset(test))).argmax(dim=1)
             np.add.at(counts, (data.y[test].numpy(), predicted.numpy()), 1)
     return counts, tuple(map(printable, data.class_names or data.classes))

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeR
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.summary import in_words
 from tapnet.experiments.trial import Trial
+from tapnet.training.metrics import METRICS
 
 
 def is_watched() -> bool:
@@ -65,7 +66,7 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
             if key not in bars:
                 bars[key] = progress.add_task("", total=epochs, note="")
             epochs_done[key] = event.epoch
-            label, note = escape(label_of(event, one_system)), f"{event.accuracy:5.1f} %" if event.epoch else ""
+            label, note = escape(label_of(event, one_system)), _score(event) if event.epoch else ""
             progress.update(bars[key], description=label, completed=event.epoch, note=note)
             if event.epoch == epochs:
                 finished += 1
@@ -74,3 +75,7 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
             progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
 
         yield show
+
+
+def _score(event: Event) -> str:
+    return METRICS[event.trial.test_metric].in_words(event.accuracy)

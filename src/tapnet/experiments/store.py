@@ -9,7 +9,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class Store(TrialStore):
     Args:
         folder: where it is; made when something is stored.
         every_model: False keeps the models of the first fold alone, where there are hundreds of trials.
+        keeps_predictions: whether results are stored with what the network says of each graph.
 
     Raises:
         TapnetError: if the folder is a file.
@@ -63,6 +64,7 @@ class Store(TrialStore):
 
     folder: Path
     every_model: bool = True
+    keeps_predictions: bool = False
 
     def __post_init__(self) -> None:
         if self.folder.is_file():
@@ -130,7 +132,7 @@ class Store(TrialStore):
 
     def save(self, result: TrialResult) -> None:
         """Stores a result with its checksum."""
-        values = result.to_dict()
+        values = (result if self.keeps_predictions else replace(result, predicted={})).to_dict()
         values["digest"] = digest(values)
         line = json.dumps(values, separators=(",", ":")) + "\n"
         write_atomically(self.result_file(result.trial), line.encode())
@@ -231,7 +233,7 @@ def _is_sound(result: TrialResult) -> bool:
         and isinstance(result.parameters, int)
         and isinstance(result.versions, dict)
         and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
-        and math.isfinite(result.reading.accuracy)
+        and math.isfinite(result.reading.score)
     )
 
 

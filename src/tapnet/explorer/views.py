@@ -169,7 +169,7 @@ class Explorer:
         if trial.protocol is None or trial.folds is None or trial.fold is None:
             return None
         try:
-            found = split(data.y, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
+            found = split(data, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
         except TapnetError:
             return None
         parts = ["training"] * len(data)

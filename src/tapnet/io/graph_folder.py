@@ -326,8 +326,12 @@ def file_names(folder: Place) -> list[str]:
     return sorted(readable_files(folder, is_graph_file))
 
 
-def require_classes(dataset: GraphDataset) -> None:
-    """Raises a DataError unless the classes of the graphs are known, not all the same, and classes."""
+def require_targets(dataset: GraphDataset) -> None:
+    """Raises a DataError unless the targets of the graphs are known and not all the same."""
+    if dataset.task != "classification":
+        if not bool((dataset.y.nan_to_num() != dataset.y[:1].nan_to_num()).any()):
+            raise DataError(f"{dataset.name}: every graph has the same targets; there is nothing to learn")
+        return
     if dataset.classes == (None,):
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")

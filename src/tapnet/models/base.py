@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Task
 from tapnet.errors import SettingError
 from tapnet.ops.compiler import compiler_disabled
 
@@ -34,6 +34,7 @@ class DataShape:
     mean_nodes: float = 1.0
     node_deciles: tuple[int, ...] = (1,) * 11  # the size of the smallest graph, …, the median, …, the largest
     edge_channels: int = 0  # categories and numbers that edges carry
+    task: Task = "classification"
 
     @classmethod
     def of(cls, dataset: GraphDataset) -> DataShape:
@@ -44,11 +45,27 @@ class DataShape:
         categorical = dataset.categories is not None
         sizes_in_deciles = tuple(map(int, deciles))
         edges = dataset.num_edge_features
-        return cls(dataset.num_features, dataset.num_outputs, categorical, mean, sizes_in_deciles, edges)
+        return cls(dataset.num_features, dataset.num_outputs, categorical, mean, sizes_in_deciles, edges, dataset.task)
 
 
 class GraphClassifier(nn.Module, ABC):
-    """Classifies graphs. Called with a GraphBatch, or as PyG's models with ``x, edge_index, batch``."""
+    """Classifies graphs. Called with a GraphBatch, or as PyG's models with ``x, edge_index, batch``.
+
+    Attributes:
+        task: what its outputs are: logits of classes, logits of labels, or numbers in standard deviations of the
+            targets, whose mean and scale are then ``target_mean`` and ``target_scale``.
+    """
+
+    task: Task = "classification"
+    target_mean: Tensor
+    target_scale: Tensor
+
+    def set_task(self, task: Task, targets: int) -> None:
+        """Says what the outputs are; numbers get buffers for the mean and the scale of the targets, [T] each."""
+        self.task = task
+        if task == "regression":
+            self.register_buffer("target_mean", torch.zeros(targets))
+            self.register_buffer("target_scale", torch.ones(targets))
 
     @abstractmethod
     def outputs(self, batch: GraphBatch) -> Outputs:

@@ -219,7 +219,7 @@ class Classifier(nn.Module):
 
 
 def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
-    if reads_edges(settings.conv) and dataset.num_edge_features:
+    if settings.conv == "gine" or (reads_edges(settings.conv) and dataset.num_edge_features):
         dataset = dataset.with_edge_features()
     return resolve(settings.pool).prepare(dataset, settings.ratios)
 

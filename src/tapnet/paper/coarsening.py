@@ -59,7 +59,7 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
         The names of the files, and for each network a sentence on all test graphs.
     """
     models = [SavedModel.load(store.model_file(trial)).network for trial in trials]
-    test = split(dataset.y, trials[0].protocol, trials[0].folds, 0).test
+    test = split(dataset, trials[0].protocol, trials[0].folds, 0).test
     large = test[dataset.nodes_per_graph[test] > KEPT]
     shown = _graph_to_show(dataset, large)
     batch = dataset.batch([shown])

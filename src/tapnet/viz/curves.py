@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.errors import DataError
+from tapnet.training.metrics import METRICS
+from tapnet.training.protocol import test_metric
 from tapnet.viz.style import COLOURS, INK, new_figure
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = No
         model = result.results[0].trial.model
         raise DataError(f"{run}: {model} is not trained in epochs, so there are no curves to show")
     counted = confusion_matrix(result, data_dir)
-    if counted is None:
+    if counted is None and result.results[0].trial.task == "classification":
         warnings.warn(
             "no confusion matrix: the run's models, or the data that it was trained on, are not here", stacklevel=2
         )
@@ -74,11 +76,12 @@ def draw_run(
     Returns:
         The figure; :func:`~tapnet.viz.style.save` writes it.
     """
-    names = {"test_accuracy": "test", "validation_accuracy": "validation"}
+    metric = test_metric(curves[0])
+    names = {f"test_{metric}": "test", f"validation_{metric}": "validation"}
     losses = {"train_loss": "training", "validation_loss": "validation"}
     panels = 2 + (confusion is not None)
     figure, axes = new_figure(3.6 * panels, 3.6, 1, panels)
-    for ax, shown, word in zip(axes.flat, (names, losses), ("accuracy in percent", "loss"), strict=False):
+    for ax, shown, word in zip(axes.flat, (names, losses), (metric_title(metric), "loss"), strict=False):
         for i, (key, label) in enumerate(shown.items()):
             folds = [np.asarray(fold[key], dtype=float) for fold in curves if key in fold]
             if not folds:
@@ -97,6 +100,11 @@ def draw_run(
         _draw_confusion(axes[0, 2], confusion, classes)
     figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10)
     return figure
+
+
+def metric_title(metric: str) -> str:
+    """A metric as the title of an axis."""
+    return f"{metric.replace('_', ' ')}{' in percent' if METRICS[metric].percent else ''}"
 
 
 def _draw_confusion(ax: Axes, confusion: NDArray[np.int64], classes: Sequence[str]) -> None:

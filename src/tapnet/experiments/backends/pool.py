@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.splits import Splits
 from tapnet.errors import TapnetError
 from tapnet.experiments.backends import processes
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, run_trial
@@ -67,6 +68,8 @@ class DataReference:
         features: what a node is.
         graphs: so many of the smaller half, evenly spread over the set; None means all.
         dataset: the data set, where it is loaded already.
+        reading: how the data are read, by name as `load_dataset` takes it.
+        splits: the user's own.
     """
 
     name_or_path: str
@@ -75,6 +78,8 @@ class DataReference:
     features: Features | None = None
     graphs: int | None = None
     dataset: GraphDataset | bytes | None = field(default=None, repr=False)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    splits: Splits | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: plain bytes instead of torch's shared memory, of which there may be little."""
@@ -89,7 +94,8 @@ class DataReference:
             return self.dataset
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the process that started the run has shown them
-            dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
+            where: dict[str, Any] = {"data_dir": self.data_dir, "features": self.features, "download": self.download}
+            dataset = replace(load_dataset(self.name_or_path, **where, **self.reading), splits=self.splits)
         if self.graphs is None or self.graphs >= len(dataset):
             return dataset
         by_size = dataset.nodes_per_graph.argsort(stable=True)
@@ -226,7 +232,7 @@ def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
 
 def _stored_event(result: TrialResult) -> Event:
     """The event of a trial that another program has stored meanwhile."""
-    return Event(result.trial, result.trial.training.epochs, result.reading.accuracy)
+    return Event(result.trial, result.trial.training.epochs, result.reading.score)
 
 
 def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
