@@ -17,7 +17,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.files import cache_dir, replacing
 from tapnet.io.dataset_files import Layout
 
-VERSION = 4  # to be raised when what is stored, or how files are parsed, changes
+VERSION = 5  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]
