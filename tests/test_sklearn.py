@@ -401,7 +401,7 @@ def test_whole_numbers_in_labels_csv_stay_numbers(families, tmp_path):
     rows = "".join(f"{i},{number}\n" for i, number in enumerate(numbers))
     (folder / "labels.csv").write_text(f"graph,class\n{rows}")
     assert tapnet.load_dataset(folder).classes == (-1, 9, 10)
-    tapnet.cross_validate(folder, epochs=1, folds=2, jobs=1, out=tmp_path / "run", final=True)
+    tapnet.cross_validate(folder, epochs=1, folds=2, jobs=1, out=tmp_path / "run", final=True, protocol="paper")
     model = TAPClassifier.load(tmp_path / "run")
     assert model.classes_.tolist() == [-1, 9, 10]
     assert model.score(graphs, numbers) == model.score(tapnet.load_dataset(folder)) > 0
@@ -435,7 +435,8 @@ def test_categories_under_another_name_are_not_passed_over_in_silence():
         warnings.simplefilter("error")
         small(epochs=1, node_label="element").fit(graphs, [0, 1] * 3)
         small(epochs=1, features="degrees").fit(graphs, [0, 1] * 3)
-        del graphs[0].nodes[0]["element"]  # what is not everywhere is no category
+    del graphs[0].nodes[0]["element"]
+    with pytest.warns(UserWarning, match="some nodes have 'element'"):
         small(epochs=1).fit(graphs, [0, 1] * 3)
 
 
@@ -468,11 +469,14 @@ def test_categories_of_any_kind_are_told_apart(families):
 def test_unknown_categories_warn_and_count_as_none(families, fitted):
     graph = families[0][0].copy()
     nx.set_node_attributes(graph, "new", "label")
-    with pytest.warns(UserWarning, match=r"1 graph has node categories .* \(graph 0: .new.\): they count as none"):
+    with pytest.warns(UserWarning, match=r"1 graph shares no node category .* \(graph 0: .new.\)"):
         first = fitted.predict_proba([graph])
     nx.set_node_attributes(graph, 17, "label")
     with pytest.warns(UserWarning, match="17"):
         assert np.array_equal(first, fitted.predict_proba([graph]))
+    graph.nodes[next(iter(graph))]["label"] = "x"
+    with pytest.warns(UserWarning, match=r"1 graph has node categories .* \(graph 0: 17\): they count as none"):
+        fitted.predict([graph])
 
 
 def test_new_degrees_in_a_fold_are_no_reason_to_warn():

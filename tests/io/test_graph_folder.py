@@ -84,7 +84,7 @@ def test_a_data_set_comes_back_from_its_graphs_in_json(tmp_path_factory, dataset
     lines = [f"{i},{dataset.classes[y]}" for i, y in enumerate(dataset.y.tolist())]
     (folder / "labels.csv").write_text("\n".join(["graph,class", *lines]))
     back = read(folder, features=dataset.features)
-    assert [back.classes[y] for y in back.y] == [str(dataset.classes[y]) for y in dataset.y]
+    assert [str(back.classes[y]) for y in back.y] == [str(dataset.classes[y]) for y in dataset.y]
     numbered = {"y": dataset.y, "classes": dataset.classes}
     assert_same(dataset, GraphDataset(**{**vars_of(back), **numbered}), edge_data=False)
 

@@ -125,7 +125,7 @@ class UnseenCategories:
             what = "degree" if self.features == "degrees" else "category"
             named = _some_of(self.first_foreign, self.foreign)
             found.append(
-                f"{share} no node {what} with the model's training data ({named}): predictions of them mean nothing"
+                f"{share} no node {what} with the model's training data ({named}), so a prediction means nothing"
             )
         return found
 
