@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,7 +20,7 @@ from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
-from tapnet.inference.model_file import ModelCard, find_model_file, read_model, unusable, write_model
+from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
 from tapnet.io.graph_folder import ATTRIBUTES, FileGraph, NodeSchema, join
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_logits
@@ -156,10 +158,12 @@ class SavedModel:
     Args:
         network: the network, in evaluation mode.
         card: what it reads and what its answers mean.
+        data_places: where the run that trained it found its data.
     """
 
     network: GraphClassifier
     card: ModelCard
+    data_places: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     # ---- what it says of itself ----
 
@@ -356,7 +360,18 @@ class SavedModel:
             network.load_state_dict(weights)
         except Exception as error:  # whatever a stranger's description makes of it
             raise unusable(file, error) from None
-        return cls(network.eval(), card)
+        return cls(network.eval(), card, _data_places(Path(file)))
+
+
+def _data_places(file: Path) -> tuple[Path, ...]:
+    """Where the run whose folder a model file is in (or in ``models``) found its data: relative to it, and absolute."""
+    for folder in file.resolve().parents[:2]:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if (folder / RUN).is_file():
+                data = json.loads((folder / RUN).read_bytes())["data"]
+                near = [folder / data["relative"]] if data.get("relative") else []
+                return tuple(map(Path, [*near, *([data["source"]] if data["source"] else [])]))
+    return ()
 
 
 def _plain(value: Hashable) -> Hashable:
