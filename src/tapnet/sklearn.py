@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tapnet.inference.inputs import Graph, Graphs
 
 ROWS_PRINTED = 10  # nodes of a pooling layer
+VALUES_PRINTED = 5  # classes in a message
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     """TAPNet with scikit-learn's conventions: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
 
     Graphs come as a list (a tuple, an object array) of NetworkX graphs or of PyG ``Data``, or as a ``GraphDataset``.
-    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings.
+    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings. Meta-estimators that make
+    a table of their input, as ``BaggingClassifier`` does, take a ``GraphDataset`` or an object array of shape [G, 1].
 
     Args:
         epochs, batch_size, lr, weight_decay: as ``TrainingSettings`` says.
@@ -223,9 +225,10 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     def _warn_of_unused_attributes(self, graphs: Any) -> None:
         """Warns of node attributes under another name than the one that is read."""
         names = [set(v) for g in graphs for _, v in g.nodes(data=True)] if kind_of(graphs) == "NetworkX" else [set()]
-        if unused := sorted(set.intersection(*names) - {"self_loop"}, key=str):
+        have = "nodes have" if (common := set.intersection(*names) - {"self_loop"}) else "some nodes have"
+        if unused := sorted(common or set.union(*names) - {"self_loop"}, key=str):
             warnings.warn(
-                f"no node has the attribute {self.node_label!r}, so a node is its degree; nodes have "
+                f"no node has the attribute {self.node_label!r}, so a node is its degree; {have} "
                 f"{', '.join(map(repr, unused))}: node_label={unused[0]!r} makes it their category, "
                 'features="degrees" keeps the degree',
                 stacklevel=3,
@@ -290,7 +293,10 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     # ---- prediction ----
 
     def predict(self, X: Graphs) -> NDArray[Any]:
-        """[G] the most probable class of each graph."""
+        """[G] the most probable class of each graph.
+
+        A warning names graphs with node categories that no training graph had, and those that have no others.
+        """
         check_is_fitted(self)
         best: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return best
@@ -308,9 +314,20 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             return embed_graphs(self._network, data).numpy()
 
     def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """The accuracy; without ``y`` by the classes that the graphs carry."""
+        """The accuracy; without ``y`` by the classes that the graphs carry.
+
+        Raises:
+            DataError: if ``classes_`` are text and ``y`` has numbers, or the other way round.
+        """
         check_is_fitted(self)
-        return float(super().score(X, column_or_1d(_targets(check_graphs(X), y)), sample_weight))
+        given = column_or_1d(_targets(check_graphs(X), y))
+        for words, numbers in ((self.classes_, given), (given, self.classes_)):
+            if all(isinstance(v, str) for v in words.tolist()) and not any(
+                isinstance(v, str) for v in numbers.tolist()
+            ):
+                of = "y has numbers" if numbers is given else "y has text"
+                raise DataError(f"the model's classes are {_listed(self.classes_)}; {of}: {_listed(np.unique(given))}")
+        return float(super().score(X, given, sample_weight))
 
     def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
         """Which nodes each pooling layer kept of one graph, by their names, and why."""
@@ -454,6 +471,11 @@ def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     classes, codes = np.unique(y, return_inverse=True)
     check_classes("y", classes.tolist(), len(y))
     return classes, codes.astype(np.int64)
+
+
+def _listed(values: NDArray[Any]) -> str:
+    """The first few, as Python writes them."""
+    return ", ".join(map(repr, values[:VALUES_PRINTED].tolist())) + (", …" if len(values) > VALUES_PRINTED else "")
 
 
 def _explained(layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:

@@ -512,4 +512,4 @@ def test_without_fastapi_one_line_says_what_to_install(model_file, monkeypatch, 
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 1
-    assert capsys.readouterr().err == "tapnet: the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'\n"
+    assert capsys.readouterr().err == "tapnet: the page needs FastAPI and uvicorn: pip install fastapi uvicorn\n"

@@ -84,7 +84,7 @@ def test_a_data_set_comes_back_from_its_graphs_in_json(tmp_path_factory, dataset
     lines = [f"{i},{dataset.classes[y]}" for i, y in enumerate(dataset.y.tolist())]
     (folder / "labels.csv").write_text("\n".join(["graph,class", *lines]))
     back = read(folder, features=dataset.features)
-    assert [back.classes[y] for y in back.y] == [str(dataset.classes[y]) for y in dataset.y]
+    assert [str(back.classes[y]) for y in back.y] == [str(dataset.classes[y]) for y in dataset.y]
     numbered = {"y": dataset.y, "classes": dataset.classes}
     assert_same(dataset, GraphDataset(**{**vars_of(back), **numbered}), edge_data=False)
 
@@ -417,3 +417,25 @@ def test_a_graph_may_be_called_graph(tmp_path):
     folder = folder_of(tmp_path, "graph,class\ngraph,x\nb,y\n", graph=ABC["a"], b=ABC["b"])
     assert graph_names(folder) == ["graph.json", "b.json"]
     assert load_dataset(folder).classes == ("x", "y")
+
+
+def test_an_attribute_that_one_node_lacks_is_named_with_that_node(tmp_path):
+    graphs = {name: nx.path_graph(4) for name in ("a", "b")}
+    for graph in graphs.values():
+        nx.set_node_attributes(graph, {node: "CN"[node % 2] for node in graph}, "element")
+    rows = "graph,class\na,x\nb,y\n"
+    model_reads = ("element", None)
+    assert read(folder_of(tmp_path, rows, **graphs)).categories == ("C", "N")
+    del graphs["b"].nodes[2]["element"]
+    folder = folder_of(tmp_path, rows, **graphs)
+    with pytest.warns(UserWarning, match=r"b\.json: node 2 has no 'element', though others have.*degree"):
+        assert load_dataset(folder).features == "degrees"
+    lacking = FileGraph.read(folder / "b.json")
+    with pytest.raises(DataError, match=r"b\.json: node 2 has no 'element', though others have; the model reads it"):
+        NodeSchema.named(lacking, *model_reads)
+    for features in ("labels", "attributes"):
+        with pytest.raises(DataError, match=r"at every node \(.*node 2 has no 'element'"):
+            join([lacking], [NodeSchema.of([lacking])], name="b", features=features)
+    nx.set_node_attributes(graphs["b"], {0: "C", 1: "N", 3: "N"}, "label")
+    with pytest.raises(DataError, match="graph 0: the node 2 has no attribute 'label'; others have"):
+        GraphDataset.from_networkx([graphs["b"]], ["y"], features="labels")

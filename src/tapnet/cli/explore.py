@@ -29,7 +29,7 @@ def explore(
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError:
-        raise TapnetError("the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'") from None
+        raise TapnetError("the page needs FastAPI and uvicorn: pip install fastapi uvicorn") from None
     from tapnet.explorer.load import load_explorer
     from tapnet.explorer.server import address_of, listen, serve
     from tapnet.inference.model import load_model

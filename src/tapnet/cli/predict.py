@@ -36,12 +36,17 @@ def predict(
         Path | None, typer.Option(help="A file for the result.", show_default="standard output", dir_okay=False)
     ] = None,
     form: Annotated[Literal["csv", "jsonl"], typer.Option("--format", help="jsonl: one JSON object per line.")] = "csv",
+    allow_unknown: Annotated[
+        bool,
+        typer.Option("--allow-unknown", help="Also predict graphs that share no node category with the training data."),
+    ] = False,
     pool: OwnPool = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write each graph's class and the probability of every class.
 
-    What cannot be read is named on standard error and left out; the exit code is 1 then.
+    What cannot be read, or shares no node category (or degree) with the training data, is named on standard error and
+    left out; the exit code is 1 then.
     """
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
@@ -68,19 +73,28 @@ def predict(
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         write(header(classes))
         for graphs, probabilities in predict_inputs(
-            saved, inputs, data_dir=data_dir, unseen=unseen, on_error=report, show_progress=for_machines
+            saved,
+            inputs,
+            data_dir=data_dir,
+            unseen=unseen,
+            allow_unknown=allow_unknown,
+            on_error=report,
+            show_progress=for_machines,
         ):
             rows = zip(graphs, probabilities.tolist(), strict=True)
             write("".join(line(graph, [round(p, DIGITS) for p in row], classes) for graph, row in rows))
             done += len(graphs)
         if not done:
             raise _NothingToWriteError
-    if unseen.graphs:
-        typer.echo(f"tapnet: {unseen}", err=True)
+    left_out = 0 if allow_unknown else unseen.foreign
+    for note in unseen.notes:
+        typer.echo(f"tapnet: {note}", err=True)
     problems = f", {failed} could not be read" if failed else ""
+    problems += f", {left_out} left out (--allow-unknown predicts them)" if left_out else ""
     graphs_done = "1 graph" if done == 1 else f"{done} graphs"
-    typer.echo(f"tapnet: {graphs_done} predicted{problems}{_expectation(saved) if done else ''}", err=True)
-    if failed:
+    expectation = _expectation(saved) if done + left_out > unseen.foreign else ""  # it says nothing of foreign graphs
+    typer.echo(f"tapnet: {graphs_done} predicted{problems}{expectation}", err=True)
+    if failed or left_out:
         raise typer.Exit(1)
 
 
@@ -139,7 +153,9 @@ def _csv_line(words: Sequence[str]) -> str:
 
 
 def _csv_header(classes: Sequence[str]) -> str:
-    return _csv_line(["graph", "class", *classes])
+    own = ("graph", "class")
+    ambiguous = any(name in own for name in classes)
+    return _csv_line([*own, *(f"probability of {name}" if ambiguous else name for name in classes)])
 
 
 def _csv_row(graph: str, row: Sequence[float], classes: Sequence[str]) -> str:

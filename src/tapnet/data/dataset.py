@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 import torch
@@ -43,6 +43,13 @@ class Prepared(Protocol):
 
     def cut(self, graphs: Tensor) -> Any:
         """The part of these graphs, which goes with their batch and has a method ``to(device)``."""
+
+
+class GraphReference(NamedTuple):
+    """A graph of a data set, as an element of an object array."""
+
+    dataset: GraphDataset
+    number: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +115,16 @@ class GraphDataset:
         return len(self.node_ptr) - 1
 
     @property
-    def shape(self) -> tuple[int]:
-        """``(G,)``: scikit-learn's splitters index what has a shape as an array, ``dataset[indices, ...]``."""
-        return (len(self),)
+    def shape(self) -> tuple[int, int]:
+        """``(G, 1)``, a table of one column to scikit-learn, whose splitters index it as ``dataset[indices, ...]``."""
+        return (len(self), 1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        """``[G, 1]``, a column of `GraphReference`: what scikit-learn makes of a data set where it wants a table."""
+        column = np.empty((len(self), 1), dtype=object)
+        for number in range(len(self)):
+            column[number, 0] = GraphReference(self, number)
+        return column
 
     @property
     def num_graphs(self) -> int:

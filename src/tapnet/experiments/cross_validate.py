@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -290,7 +291,7 @@ def _run(
     metrics: Sequence[str],
 ) -> CrossValidation:
     done = sum(store.load(trial) is not None for trial in trials)
-    origin = {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum}
+    origin = _origin(data, store.folder)
     about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
     first = trials[0]
@@ -308,6 +309,15 @@ def _run(
     found = CrossValidation(results, metrics, folder=store.folder, data=origin, baseline=baseline)
     write_predictions(store.folder / "predictions.csv", results, data)
     return found
+
+
+def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:
+    """Where the data were found: absolute, and relative to the run, which may be moved or shared with its data."""
+    source, relative = str(Path(data.source).resolve()) if data.source else "", ""
+    if source:
+        with suppress(ValueError):  # another drive
+            relative = os.path.relpath(source, folder.resolve())
+    return {"source": source, "relative": relative, "checksum": data.checksum}
 
 
 def _train_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> Path:

@@ -20,7 +20,7 @@ from torch import Tensor
 from tapnet.errors import SettingError, TapnetError
 from tapnet.experiments.trial import Trial, TrialResult, digest
 from tapnet.files import is_special_file, remove_partial_files, write_atomically
-from tapnet.inference.model_file import ModelCard, write_model
+from tapnet.inference.model_file import RUN, ModelCard, write_model
 
 
 class TrialStore:
@@ -170,7 +170,7 @@ class Store(TrialStore):
 
     def save_run(self, values: Mapping[str, Any]) -> None:
         """Stores what the folder's last run was: its settings, its trials and their summary."""
-        write_atomically(self.folder / "run.json", json.dumps(values, indent=1).encode())
+        write_atomically(self.folder / RUN, json.dumps(values, indent=1).encode())
 
     # ---- models and checkpoints ----
 

@@ -19,6 +19,7 @@ from tapnet.files import check_name, path_exists, printable
 from tapnet.inference.explain import Explanation, explain
 from tapnet.inference.inputs import check_graphs
 from tapnet.inference.model import SavedModel
+from tapnet.inference.training_data import load_training_data
 from tapnet.io.graph_folder import FileGraph, class_of, graph_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
@@ -139,15 +140,16 @@ def _find(
     if not is_number and path_exists(Path(text)):
         return _read_file(model, Path(text), data_dir)
     try:
-        data = load_dataset(dataset or model.name, data_dir, features=model.features, download=False)
+        if dataset is None:
+            data = load_training_data(model, data_dir)
+        else:
+            data = load_dataset(dataset, data_dir, features=model.features, download=False)
     except DatasetNotFoundError as error:
         if dataset is not None:
             raise
         if not is_number:
             raise DataError(f"{text}: no such file") from None
         raise DatasetNotFoundError(f"graph {text} of which data set? Give dataset=NAME ({error})") from None
-    if dataset is None:
-        model.warn_if_other_data(data)
     if is_number and not 0 <= int(text) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {text}")
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,7 +20,7 @@ from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
-from tapnet.inference.model_file import ModelCard, find_model_file, read_model, unusable, write_model
+from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
 from tapnet.io.graph_folder import ATTRIBUTES, FileGraph, NodeSchema, join
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_logits
@@ -83,30 +85,70 @@ class UnseenCategories:
     """Counts graphs with node categories that no training graph had, and names the first of them.
 
     Degrees grow with the graphs, and one or the other is new in most; only a graph with no known degree is noted.
+
+    Attributes:
+        features: what a node is to the model.
+        graphs: how many have some unknown categories, foreign ones included.
+        foreign: how many have no known category at all: the model can say nothing about them.
+        first: the names of the first ones that are not foreign, with their categories.
+        first_foreign: those of the first foreign ones.
     """
 
     features: Features
     graphs: int = 0
+    foreign: int = 0
     first: list[str] = field(default_factory=list)
+    first_foreign: list[str] = field(default_factory=list)
 
     def add(self, dataset: GraphDataset, unknown: Tensor, names: Sequence[str]) -> None:
         """Notes the graphs of a data set by their names; ``unknown`` [N] marks nodes."""
-        sizes = dataset.nodes_per_graph
-        count = torch.repeat_interleave(torch.arange(len(dataset)), sizes)[unknown].bincount(minlength=len(dataset))
-        graphs = (count == sizes if self.features == "degrees" else count > 0).nonzero().flatten()
-        self.graphs += len(graphs)
-        for graph in graphs[: NAMED_AT_MOST - len(self.first)].tolist():
-            nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
-            values = [(dataset.categories or ())[i] for i in dataset.x[nodes][unknown[nodes]].unique().tolist()]
-            words = [f"{value!r:.40}" for value in values]
-            more = f" and {len(words) - NAMED_AT_MOST} more" if len(words) > NAMED_AT_MOST else ""
-            self.first.append(f"{names[graph]}: {', '.join(words[:NAMED_AT_MOST])}{more}")
+        foreign = ~_any_node(~unknown, dataset)
+        some = _any_node(unknown, dataset) & ~foreign & (self.features != "degrees")
+        self.graphs += int((foreign | some).sum())
+        self.foreign += int(foreign.sum())
+        for marked, noted in ((some, self.first), (foreign, self.first_foreign)):
+            for graph in marked.nonzero().flatten()[: NAMED_AT_MOST - len(noted)].tolist():
+                nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
+                values = [(dataset.categories or ())[i] for i in dataset.x[nodes][unknown[nodes]].unique().tolist()]
+                words = [f"{value!r:.40}" for value in values]
+                more = f" and {len(words) - NAMED_AT_MOST} more" if len(words) > NAMED_AT_MOST else ""
+                noted.append(f"{names[graph]}: {', '.join(words[:NAMED_AT_MOST])}{more}")
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence about the graphs that the model knows in part, and one about the foreign ones."""
+        found = []
+        if partly := self.graphs - self.foreign:
+            have = "1 graph has" if partly == 1 else f"{partly} graphs have"
+            named = _some_of(self.first, partly)
+            found.append(f"{have} node categories that the model was not trained on ({named}): they count as none")
+        if self.foreign:
+            share = "1 graph shares" if self.foreign == 1 else f"{self.foreign} graphs share"
+            what = "degree" if self.features == "degrees" else "category"
+            named = _some_of(self.first_foreign, self.foreign)
+            found.append(
+                f"{share} no node {what} with the model's training data ({named}), so a prediction means nothing"
+            )
+        return found
 
     def __str__(self) -> str:
-        have = "1 graph has" if self.graphs == 1 else f"{self.graphs} graphs have"
-        what = "only degrees" if self.features == "degrees" else "node categories"
-        more = "; …" if self.graphs > len(self.first) else ""
-        return f"{have} {what} that the model was not trained on ({'; '.join(self.first)}{more}): they count as none"
+        return "; ".join(self.notes)
+
+
+def _some_of(named: Sequence[str], total: int) -> str:
+    return "; ".join(named) + ("; …" if total > len(named) else "")
+
+
+def _any_node(marked: Tensor, dataset: GraphDataset) -> Tensor:
+    """[G] whether any node of a graph is marked."""
+    return torch.cat([marked.new_zeros(1, dtype=torch.int64), marked.cumsum(0)])[dataset.node_ptr].diff() > 0
+
+
+def foreign_graphs(encoded: GraphDataset) -> Tensor:
+    """[G] whether a graph that went through ``SavedModel.encode`` has no category that the model knows."""
+    if encoded.categories is None or encoded.x.dim() == 1:
+        return torch.zeros(len(encoded), dtype=torch.bool)
+    return ~_any_node(encoded.x.any(dim=1), encoded)
 
 
 @dataclass(frozen=True)
@@ -116,10 +158,12 @@ class SavedModel:
     Args:
         network: the network, in evaluation mode.
         card: what it reads and what its answers mean.
+        data_places: where the run that trained it found its data.
     """
 
     network: GraphClassifier
     card: ModelCard
+    data_places: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     # ---- what it says of itself ----
 
@@ -165,19 +209,23 @@ class SavedModel:
 
     # ---- prediction ----
 
-    def predict(self, graphs: Graphs | str | Path, data_dir: str | Path | None = None) -> Predictions:
+    def predict(
+        self, graphs: Graphs | str | Path, data_dir: str | Path | None = None, *, allow_unknown: bool = False
+    ) -> Predictions:
         """Predicts the class of graphs.
 
         Args:
             graphs: a GraphDataset; a list of NetworkX graphs or PyG ``Data``; or a data set by name or path: also a
                 .graphml or .json file, or a folder of them.
             data_dir: the folder with data sets by name.
+            allow_unknown: whether to predict graphs none of whose node categories (or degrees) a training graph had.
 
         Returns:
             The names of the graphs, their classes, and the probability of every class.
 
         Raises:
-            DataError: if a graph cannot be read or lacks what the model reads, or the model's answer is not a number.
+            DataError: if a graph cannot be read or lacks what the model reads, if it shares no node category with the
+                training data (unless ``allow_unknown``), or if the model's answer is not a number.
 
         Warns:
             UserWarning: for node categories that no training graph had.
@@ -186,13 +234,16 @@ class SavedModel:
 
         unseen = UnseenCategories(self.features)
         if isinstance(graphs, str | os.PathLike):
-            groups = list(predict_inputs(self, [str(graphs)], data_dir=data_dir, unseen=unseen, on_error=raise_error))
+            options: dict[str, Any] = {"data_dir": data_dir, "unseen": unseen, "allow_unknown": allow_unknown}
+            groups = list(predict_inputs(self, [str(graphs)], on_error=raise_error, **options))
         else:
             dataset = self.to_dataset(check_graphs(graphs))
             numbered = [f"graph {i}" for i in range(len(dataset))]
             groups = [PredictedGroup(numbered, self.probabilities(self.encode(dataset, numbered, unseen)))]
-        if unseen.graphs:
-            warnings.warn(str(unseen), stacklevel=2)
+        if unseen.foreign and not allow_unknown:
+            raise DataError(f"{unseen.notes[-1]}; pass allow_unknown=True to predict them all the same")
+        for note in unseen.notes:
+            warnings.warn(note, stacklevel=2)
         found = torch.cat([probabilities for _, probabilities in groups]).double().numpy()
         names = tuple(name for group, _ in groups for name in group)
         if not np.isfinite(found).all():
@@ -256,8 +307,8 @@ class SavedModel:
             found = UnseenCategories(self.features) if unseen is None else unseen
             one = [dataset.name] if len(dataset) == 1 else None
             found.add(dataset, x < 0, names or one or [f"graph {i}" for i in range(len(dataset))])
-            if unseen is None and found.graphs:
-                warnings.warn(str(found), stacklevel=2)
+            for note in found.notes if unseen is None else ():
+                warnings.warn(note, stacklevel=2)
             known = (x >= 0).unsqueeze(1)
             x = torch.nn.functional.one_hot(x.clamp(min=0), len(self.categories)).float() * known
         # what a model computes once per data set is left to the network, batch by batch
@@ -309,7 +360,18 @@ class SavedModel:
             network.load_state_dict(weights)
         except Exception as error:  # whatever a stranger's description makes of it
             raise unusable(file, error) from None
-        return cls(network.eval(), card)
+        return cls(network.eval(), card, _data_places(Path(file)))
+
+
+def _data_places(file: Path) -> tuple[Path, ...]:
+    """Where the run whose folder a model file is in (or in ``models``) found its data: relative to it, and absolute."""
+    for folder in file.resolve().parents[:2]:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if (folder / RUN).is_file():
+                data = json.loads((folder / RUN).read_bytes())["data"]
+                near = [folder / data["relative"]] if data.get("relative") else []
+                return tuple(map(Path, [*near, *([data["source"]] if data["source"] else [])]))
+    return ()
 
 
 def _plain(value: Hashable) -> Hashable:

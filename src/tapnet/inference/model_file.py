@@ -19,6 +19,7 @@ from tapnet.models.base import DataShape
 from tapnet.models.settings import AsTuple
 
 FINAL_MODEL = "final.safetensors"  # in the folder of a run
+RUN = "run.json"  # what that run was
 M = TypeVar("M", bound="_Part")
 
 

@@ -108,7 +108,7 @@ def require_fabric() -> Any:
     try:
         import lightning_fabric
     except ImportError:
-        raise TapnetError("training on several devices needs Lightning Fabric: pip install 'tapnet[cluster]'") from None
+        raise TapnetError("training on several devices needs Lightning Fabric: pip install lightning-fabric") from None
     return lightning_fabric
 
 
