@@ -22,7 +22,6 @@ from tapnet.inference.model import SavedModel
 from tapnet.io.graph_folder import FileGraph, class_of, graph_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
-from tapnet.models.tapnet import TAPNet
 
 if TYPE_CHECKING:
     from tapnet.inference.inputs import Graph
@@ -93,8 +92,6 @@ def explain_graph(
         >>> print(explain_graph(load_model("runs/MUTAG"), 0))  # doctest: +SKIP
         MUTAG, graph 0: mutagenic (92 %); true class: mutagenic
     """
-    if not isinstance(model.network, TAPNet):
-        raise SettingError(f"the model is {model.card.trial.model}, which keeps no nodes to show")
     found = _find(model, graph, dataset, data_dir)
     read = model.encode(found.data.subset([found.number]), [found.name])
     batch = read.batch([0])
