@@ -133,7 +133,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         n_iter_no_change: epochs.
         random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
         threads: of one fit or prediction; sums round differently with another number.
-        verbose: show a bar while training, where standard error is a terminal.
+        verbose: show a bar while training, on a terminal or in a notebook.
 
     Attributes:
         classes_: [C] as they are in y, sorted.
