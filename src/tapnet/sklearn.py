@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +26,7 @@ from tapnet.data.checks import check_classes, copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.inference.explain import Layer
-from tapnet.inference.explain import explain as explain_network
+from tapnet.inference.explain_graph import ExplainedGraph, explain_member
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import EstimatorRecord, ModelCard
@@ -46,6 +46,8 @@ from tapnet.training.settings import TrainingSettings
 from tapnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tapnet.inference.inputs import Graph, Graphs
 
 ROWS_PRINTED = 10  # nodes of a pooling layer
@@ -78,11 +80,21 @@ class LayerExplanation:
 
 @dataclass(frozen=True, repr=False)
 class GraphExplanation:
-    """A prediction and the nodes behind it. Printed as a table; ``pandas.DataFrame(layer.nodes)`` has it all."""
+    """A prediction, and what pooling kept. Printed as a table; ``pandas.DataFrame(layer.nodes)`` has it all.
+
+    A score says which nodes a layer kept. It does not measure a node's effect on the prediction.
+    """
 
     prediction: Any
     probabilities: dict[Any, float]
     layers: tuple[LayerExplanation, ...]
+    graph: ExplainedGraph | None = field(default=None, compare=False)  # what ``plot`` draws
+
+    def plot(self) -> Figure:
+        """Draws the graph and what each pooling layer kept of it; a notebook displays the figure."""
+        if self.graph is None:
+            raise ValueError("there is no graph to plot: take the explanation from TAPClassifier.explain")
+        return self.graph.plot()
 
     def __repr__(self) -> str:
         chances = ", ".join(f"{name} {p:.3f}" for name, p in self.probabilities.items())
@@ -126,8 +138,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         n_iter_no_change: epochs.
         random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
         threads: of one fit or prediction; sums round differently with another number.
-        verbose: show a bar while training, where standard error is a terminal, and then print the accuracy beside that
-            of the majority class.
+        verbose: show a bar while training, on a terminal or in a notebook, and then print the accuracy beside that of
+            the majority class.
 
     Attributes:
         classes_: [C] as they are in y, sorted.
@@ -330,20 +342,29 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         return float(super().score(X, given, sample_weight))
 
     def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
-        """Which nodes each pooling layer kept of one graph, by their names, and why."""
+        """Which nodes each pooling layer kept of one graph, by their names, and their scores.
+
+        Args:
+            graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
+
+        Returns:
+            The prediction and the layers; printed as a table, ``plot()`` draws them.
+        """
         check_is_fitted(self)
         graphs = check_graphs(graph if isinstance(graph, GraphDataset | list | tuple) else [graph])
         if len(graphs) != 1:
             raise DataError(f"one graph is explained at a time, not {len(graphs)}")
-        data = self._encoded(graphs)
+        data = self.model_.to_dataset(graphs)
         with isolated(int(self.threads)):
-            found = explain_network(self._network, data.batch([0]))
+            drawn = explain_member(self.model_, data, 0, "the graph")
+        found = drawn.explanation
         names = list(graphs[0]) if kind_of(graphs) == "NetworkX" else range(data.num_nodes)
         classes = self.classes_.tolist()
         return GraphExplanation(
             classes[int(found.probabilities.argmax())],
             dict(zip(classes, found.probabilities.tolist(), strict=True)),
             tuple(_explained(layer, names) for layer in found.layers),
+            drawn,
         )
 
     def _encoded(self, X: Graphs) -> GraphDataset:

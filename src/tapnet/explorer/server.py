@@ -70,6 +70,7 @@ async def _choice(
 
 Sliders = Annotated[Choice, Depends(_choice)]
 FileName = Annotated[str, Query(min_length=1, max_length=200)]
+SearchText = Annotated[str, Query(max_length=100)]
 
 
 def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
@@ -96,6 +97,10 @@ def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
     @app.get("/api/predictions")
     async def predictions(first: int) -> Response:
         return await workers.answer(explorer.predictions, first)
+
+    @app.get("/api/search")
+    async def search(text: SearchText) -> Response:
+        return await workers.answer(explorer.names.search, text)
 
     @app.get("/api/graphs/{number}")
     async def graph(number: int, sliders: Sliders, places: bool = True) -> Response:

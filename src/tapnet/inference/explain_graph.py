@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.files import check_name, path_exists, printable
 from tapnet.inference.explain import Explanation, explain
@@ -23,9 +24,10 @@ from tapnet.inference.training_data import load_training_data
 from tapnet.io.graph_folder import FileGraph, class_of, graph_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
-from tapnet.models.tapnet import TAPNet
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tapnet.inference.inputs import Graph
 
 
@@ -43,6 +45,7 @@ class ExplainedGraph:
         edges: Both ends of each edge, once, ``[2, E]``.
         category: The category of each node, ``[N]``.
         category_names: What the categories mean.
+        features: What the categories are: labels or degrees; ``"attributes"`` where nodes have numbers instead.
     """
 
     name: str
@@ -54,6 +57,7 @@ class ExplainedGraph:
     edges: NDArray[np.int64]
     category: NDArray[np.int64]
     category_names: tuple[str, ...]
+    features: Features = "labels"
 
     @property
     def answer(self) -> str:
@@ -65,6 +69,16 @@ class ExplainedGraph:
         truth = "" if self.true_class is None else f"; true class: {printable(self.true_class)}"
         return f"{self.name}{file}: {self.answer}{truth}"
 
+    def plot(self) -> Figure:
+        """Draws the graph and what each pooling layer kept of it; a notebook displays the figure.
+
+        Returns:
+            The figure of :func:`tapnet.viz.draw_explanation`.
+        """
+        # By name, as pandas loads its plotting: drawing comes after inference, which needs none of it.
+        figure: Figure = import_module("tapnet.viz").draw_explanation(self)
+        return figure
+
 
 def explain_graph(
     model: SavedModel,
@@ -75,7 +89,7 @@ def explain_graph(
     """Finds a graph and explains what a model does with it.
 
     Args:
-        model: A TAPNet whose pooling layers keep some of the nodes.
+        model: A network whose pooling layers keep some of the nodes.
         graph: A NetworkX graph or PyG ``Data``; a file with one graph; or a graph of the data set, by its number or by
             the name of its file.
         dataset: The data set that a number belongs to; None for the one that the model was trained on.
@@ -94,29 +108,56 @@ def explain_graph(
         >>> print(explain_graph(load_model("runs/MUTAG"), 0))  # doctest: +SKIP
         MUTAG, graph 0: mutagenic (92 %); true class: mutagenic
     """
-    if not isinstance(model.network, TAPNet):
-        raise SettingError(f"the model is {model.card.trial.model}, which keeps no nodes to show")
     found = _find(model, graph, dataset, data_dir)
-    read = model.encode(found.data.subset([found.number]), [found.name])
+    return explain_member(model, found.data, found.number, found.name, found.file, found.true_class)
+
+
+def explain_member(
+    model: SavedModel,
+    data: GraphDataset,
+    number: int,
+    name: str,
+    file: str | None = None,
+    true_class: str | None = None,
+) -> ExplainedGraph:
+    """Explains what a model does with one graph of a data set.
+
+    Args:
+        model: A network whose pooling layers keep some of the nodes.
+        data: The data set.
+        number: The graph's number in it.
+        name: What the graph is called.
+        file: The name of its file.
+        true_class: The name of its class.
+
+    Raises:
+        SettingError: If the network keeps no nodes.
+        DataError: If the graph does not fit the model.
+
+    Warns:
+        UserWarning: For node categories that no training graph had.
+    """
+    read = model.encode(data.subset([number]), [name])
     batch = read.batch([0])
     explanation = explain(model.network, batch)
     if not np.isfinite(explanation.probabilities).all():
-        raise DataError(f"{found.name}: the model's answer is not a number")
+        raise DataError(f"{name}: the model's answer is not a number")
     category, names = read.x, (*model.category_names, "unknown")
     if read.categories is None:
         category, names = torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
     elif read.x.dim() > 1:  # a row of zeros is of no category that the model knows
         category = torch.where(read.x.any(dim=1), read.x.argmax(dim=1), len(read.categories))
     return ExplainedGraph(
-        found.name,
-        f"{found.data.name}-{found.number}",
-        found.file,
-        found.true_class,
+        name,
+        f"{data.name}-{number}",
+        file,
+        true_class,
         model.class_names[int(explanation.probabilities.argmax())],
         explanation,
         batch.edges_once.numpy(),
         category.numpy(),
         names,
+        model.features,
     )
 
 

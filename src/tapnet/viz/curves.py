@@ -98,7 +98,7 @@ def draw_run(
         ax.legend(fontsize=8, frameon=False)
     if confusion is not None:
         _draw_confusion(axes[0, 2], confusion, classes)
-    figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10)
+    figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10, parse_math=False)
     return figure
 
 
@@ -115,5 +115,7 @@ def _draw_confusion(ax: Axes, confusion: NDArray[np.int64], classes: Sequence[st
         ax.text(j, i, f"{confusion[i, j]}\n{100 * share[i, j]:.0f} %", ha="center", va="center", fontsize=8, color=ink)
     ax.set_xticks(range(len(classes)), classes, fontsize=8, rotation=30 if max(map(len, classes)) > 6 else 0)
     ax.set_yticks(range(len(classes)), classes, fontsize=8)
+    for text in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+        text.set_parse_math(False)  # a class may be called "$"
     ax.set_xlabel("predicted", fontsize=8)
     ax.set_ylabel("true", fontsize=8)
