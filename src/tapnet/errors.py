@@ -28,6 +28,10 @@ class DownloadError(TapnetError, OSError):
     """A download that did not arrive, or did not arrive whole."""
 
 
+class DamagedFileWarning(UserWarning):
+    """A stored file is not what was written; what it held is computed again."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: the known one that is most like it, if any is."""
     names = {name.lower(): name for name in known}
