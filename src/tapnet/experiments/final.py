@@ -12,7 +12,7 @@ import torch
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, TapnetError
-from tapnet.experiments.run_trial import CHECKPOINT_EVERY, make_trainer
+from tapnet.experiments.run_trial import CHECKPOINT_EVERY, make_trainer, resumed
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
@@ -90,9 +90,8 @@ def train_final(
 def _trained(
     trial: FinalTrial, dataset: GraphDataset, store: Store, checkpoint_every: int, progress: Callable[[int], None]
 ) -> GraphClassifier:
-    trainer = make_trainer(trial, dataset, torch.arange(len(dataset)))
-    if (state := store.load_checkpoint(trial)) is not None:
-        trainer.restore(state)
+    graphs, state = torch.arange(len(dataset)), store.load_checkpoint(trial)
+    trainer = resumed(lambda: make_trainer(trial, dataset, graphs), trial, store, state)
     progress(trainer.epoch)
     for _ in trainer.fit():
         progress(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,10 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.errors import DataError, TapnetError
+from tapnet.errors import DamagedFileWarning, DataError, TapnetError
 from tapnet.experiments.cross_validate import CrossValidation
 from tapnet.experiments.store import Store
-from tapnet.files import is_special_file, printable
+from tapnet.experiments.trial import digest
+from tapnet.files import printable
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import RUN
 from tapnet.inference.training_data import load_training_data
@@ -41,21 +41,21 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
     for pool in pools:
         resolve(pool, allow_import=True)
     folder = Path(folder)
-    file = folder / RUN
     try:
-        if is_special_file(file):
-            raise OSError("not a file")
-        run = json.loads(file.read_text())
+        run = Store(folder).load_run()
         wanted = set(map(str, run["trials"]))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{folder}: not the folder of a cross-validation (it has no {RUN})") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{file}: cannot be read ({error})") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{folder / RUN}: cannot be read ({error})") from None
     results = sorted((r for r in Store(folder).results() if r.trial.key in wanted), key=lambda r: r.trial.fold)
     if not results:
         if isinstance(settings := run.get("settings"), dict) and "pool" in settings:
             find_name(settings["pool"])  # else its results cannot be read
         raise DataError(f"{folder}: no fold of the run is finished yet")
+    if run.get("state") == "complete" and len(results) < len(wanted):
+        lost = f"{len(wanted) - len(results)} of the run's {len(wanted)} results are not there any more"
+        warnings.warn(f"{folder}: {lost}; running it again computes them again", DamagedFileWarning, stacklevel=2)
     data, baseline = (value if isinstance(value := run.get(key), dict) else None for key in ("data", "baseline"))
     if baseline is not None and not all(isinstance(value, int | float) for value in baseline.values()):
         baseline = None
@@ -89,6 +89,8 @@ def confusion_matrix(
             data = load_training_data(models[0], data_dir)
         except TapnetError:
             return None
+        if any(digest(m.card.to_dict()["trial"]) != r.trial.key for m, r in zip(models, run.results, strict=True)):
+            return None  # models of other trials
         if data.checksum != run.results[0].trial.data:
             return None
         counts = np.zeros((data.num_classes, data.num_classes), dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -29,6 +29,16 @@ CHECKPOINT_EVERY = 20  # epochs
 _OWN_STATE = ("seconds", "curves", "best_weights", "predicted")  # of a trial, in its checkpoints
 
 Progress = Callable[[int, float], None]  # epochs done, accuracy that the protocol would report now
+
+
+class Resumable(Protocol):
+    """What can continue from a checkpoint."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continues from a state; an exception for one that does not fit."""
+
+
+R = TypeVar("R", bound=Resumable)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -74,10 +84,8 @@ def _train(
     should_stop: Callable[[], bool],
     group: ProcessGroup,
 ) -> TrialResult:
-    run = TrialRun(trial, dataset, group)
     state = group.broadcast(store.load_checkpoint(trial))
-    if state is not None:
-        run.restore(state)
+    run = resumed(lambda: TrialRun(trial, dataset, group), trial, store, state)
     started = time.perf_counter() - run.seconds
     for loss in run.trainer.fit():
         run.record(loss)
@@ -94,6 +102,19 @@ def _train(
     store.save(result)
     store.drop_checkpoint(trial)
     return result
+
+
+def resumed(make: Callable[[], R], trial: Trial, store: TrialStore, state: dict[str, Any] | None) -> R:
+    """What ``make`` returns, continued from a checkpoint; one that does not fit is set aside."""
+    run = make()
+    if state is None:
+        return run
+    try:
+        run.restore(state)
+    except Exception:  # whatever a state of another shape makes torch raise
+        store.reject_checkpoint(trial, "damaged: it is not a state of this trial")
+        return make()
+    return run
 
 
 def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progress) -> TrialResult:
@@ -207,7 +228,22 @@ class TrialRun:
         return self.trainer.state() | own
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from a checkpoint."""
-        for key in _OWN_STATE:
-            setattr(self, key, state[key])
+        """Continues from a checkpoint; an exception for one that is not of this trial."""
         self.trainer.restore(state)
+        curves, weights, seconds, predicted = (state[k] for k in ("curves", "best_weights", "seconds", "predicted"))
+        if {name: len(curve) for name, curve in curves.items()} != dict.fromkeys(self.curves, self.epoch):
+            raise ValueError("its curves are not of this trial")
+        if not all(isinstance(value, float) for curve in curves.values() for value in curve):
+            raise ValueError("its curves are no numbers")
+        if _shapes(weights) != _shapes(self.trainer.model.state_dict()):
+            raise ValueError("its best weights are not of this network")
+        parts = {"test": self.split.test, "validation": self.split.validation}
+        if {name: len(rows) for name, rows in predicted.items()} != {
+            k: len(v) for k, v in parts.items() if v is not None
+        }:
+            raise ValueError("its predictions are not of this trial")
+        self.seconds, self.curves, self.best_weights, self.predicted = float(seconds), curves, weights, predicted
+
+
+def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[torch.dtype, torch.Size]]:
+    return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}

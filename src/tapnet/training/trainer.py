@@ -170,14 +170,35 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from what ``state()`` returned, torch's global generators included."""
+        """Continues from what ``state()`` returned, torch's global generators included.
+
+        Raises:
+            ValueError: if it is not a state of this network and these settings (as torch's own exceptions also say).
+        """
+        if not (type(state["epoch"]) is int and 0 <= state["epoch"] <= self.settings.epochs):
+            raise ValueError(f"there is no epoch {state['epoch']!r} of {self.settings.epochs}")
         self.epoch = state["epoch"]
         self.model.load_state_dict(state["model"])
+        _check_optimizer_state(self.optimizer, state["optimizer"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.order.set_state(state["order"])
         torch.set_rng_state(state["random"])
         if state["random_cuda"] is not None:
             torch.cuda.set_rng_state(state["random_cuda"])
+
+
+def _check_optimizer_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Raises a ValueError for other settings, or for averages of other shapes: torch would read beyond their ends."""
+    groups = optimizer.state_dict()["param_groups"]
+    if [g | {"lr": 0} for g in state["param_groups"]] != [g | {"lr": 0} for g in groups]:  # lr is set every epoch
+        raise ValueError("the optimizer has other settings")
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if not state["state"].keys() <= set(range(len(parameters))):
+        raise ValueError("the optimizer has other parameters")
+    for number, averages in state["state"].items():
+        for name, average in averages.items():
+            if average.shape != (() if name == "step" else parameters[number].shape):
+                raise ValueError(f"{name} of parameter {number} is {list(average.shape)}")
 
 
 def make_optimizer(model: GraphClassifier, settings: TrainingSettings) -> torch.optim.Optimizer:
