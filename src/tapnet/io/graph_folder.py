@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -47,13 +47,25 @@ def read_graph(file: Place) -> nx.Graph:
     return parse_graph(read_content(file, MAX_FILE_BYTES + 1), str(file))
 
 
-def parse_graph(content: bytes, name: str) -> nx.Graph:
-    """``read_graph`` from the content of a file; ``name`` ends in .graphml or .json and stands in errors."""
+def parse_graph(content: bytes, name: str, check_size: Callable[[int, int], None] | None = None) -> nx.Graph:
+    """``read_graph`` from the content of a file.
+
+    Args:
+        content: The file's bytes.
+        name: The file's name, which ends in .graphml or .json and stands in errors.
+        check_size: Gets the number of nodes and of edges before the graph is built, and may raise an error.
+
+    Returns:
+        The graph.
+
+    Raises:
+        DataError: It is wrong.
+    """
     if len(content) > MAX_FILE_BYTES:
         raise DataError(f"{name}: larger than {MAX_FILE_BYTES >> 20} MB, which is too much for a file of one graph")
     parse = parse_graphml if name.lower().endswith(".graphml") else parse_node_link
     try:
-        graph = parse(content, name)
+        graph = parse(content, name, check_size)
     except RecursionError:
         raise DataError(f"{name}: nested too deeply for a graph") from None
     except MemoryError:
