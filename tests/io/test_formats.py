@@ -322,7 +322,6 @@ def test_folders_that_hold_no_data_set_do_no_harm(tmp_path):
     assert_same(read(file), expected)
 
 
-
 @pytest.mark.parametrize("packed", names_in_archive(""))
 def test_archives_are_read_as_unzip_reads_them(tmp_path, packed):
     expected = read(write(tmp_path / "plain"))

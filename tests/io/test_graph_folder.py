@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
-from tapnet.io.graph_folder import FileGraph, NodeSchema, graph_names, join, parse_graph, read_graph, require_classes
+from tapnet.io.graph_file import parse_graph, read_graph
+from tapnet.io.graph_folder import FileGraph, NodeSchema, graph_names, join, require_classes
 from tapnet.io.read import read
 from tests.helpers.graphs import assert_same, datasets
 from tests.helpers.graphs import write_graph as write
@@ -154,7 +155,11 @@ BOMB = (
         ("g.graphml", "<svg><graph/></svg>", ": not a GraphML graph"),
         ("g.graphml", GRAPHML.format("<graph/><graph/>"), ": 2 <graph> elements where one belongs"),
         ("g.graphml", GRAPHML.format("<graph/>"), ": the graph has no nodes"),
-        ("g.graphml", GRAPHML.format('<graph><node id="a"/><node id="a"/></graph>'), ":1: the node 'a' is listed twice"),
+        (
+            "g.graphml",
+            GRAPHML.format('<graph><node id="a"/><node id="a"/></graph>'),
+            ":1: the node 'a' is listed twice",
+        ),
         ("g.graphml", GRAPHML.format('<graph>\n<node id="a"/>\n<node/></graph>'), ":3: a <node> without an id"),
         (
             "g.graphml",  # as many nodes as ids
@@ -244,7 +249,7 @@ def test_damage_of_any_kind_is_an_error_of_one_line(data):
 
 
 def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("tapnet.io.graph_folder.MAX_FILE_BYTES", 100)
+    monkeypatch.setattr("tapnet.io.graph_file.MAX_FILE_BYTES", 100)
     with pytest.raises(DataError, match="larger than"):
         read_graph(write(path_of(*"CCCCCC"), tmp_path / "g.json"))
     with pytest.raises(DataError, match="nothing.json: cannot be read"):

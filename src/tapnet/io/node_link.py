@@ -77,7 +77,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _node_name(value: Any, name: str) -> str:
-    """Its name as text. Numbers and tuples could be chosen to have one hash, and looking them up would take for ever."""
+    """Its name as text: numbers and tuples can be chosen to have one hash, and looking those up takes for ever."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, dict):
