@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import IO, Any, BinaryIO, Literal, cast
+from typing import IO, Any, BinaryIO, cast
 
 CHUNK_BYTES = 1 << 18
 LONG_BYTES = 1 << 25  # reading this much takes about a second
@@ -28,24 +28,6 @@ def in_notebook() -> bool:
 def is_watched() -> bool:
     """Whether somebody sees bars."""
     return on_terminal() or in_notebook()
-
-
-class DownloadBar:
-    """A bar in the form that pooch moves: ``total`` is set when it is known, ``update`` adds what has arrived."""
-
-    def __init__(self, progress: Any, title: str) -> None:
-        self._progress, self._task, self.total = progress, progress.add_task(title, total=None), 0
-
-    def update(self, size: int) -> None:
-        """``size`` more bytes are there."""
-        self._progress.update(self._task, advance=size, total=self.total or None)
-
-    def reset(self) -> None:
-        """pooch calls it when all is there, and then ``update`` with the total."""
-        self._progress.reset(self._task)
-
-    def close(self) -> None:
-        """Nothing is left to do: the bar goes with the block of ``download_bar``."""
 
 
 @contextmanager
@@ -100,13 +82,14 @@ def progress_display(*columns: Any, expand: bool = False) -> Any:
 
 
 @contextmanager
-def download_bar(title: str) -> Iterator[DownloadBar | Literal[False]]:
-    """A bar for a download; False, which is pooch's word for none, where nobody watches."""
+def download_bar(total: int | None, title: str) -> Iterator[Callable[[int], None]]:
+    """A bar for a download of ``total`` bytes (None: not known), advanced by the function that is yielded."""
     if not is_watched():
-        yield False
+        yield lambda _: None
         return
     with _bar("BarColumn", "DownloadColumn", "TransferSpeedColumn") as progress:
-        yield DownloadBar(progress, title)
+        task = progress.add_task(title, total=total)
+        yield lambda n: progress.advance(task, n)
 
 
 def track_reading(source: IO[bytes], total: int, title: str) -> AbstractContextManager[IO[bytes]]:

@@ -18,6 +18,10 @@ def explore(
     pool: OwnPool = None,
     data_dir: DataDir = None,
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Another name by which browsers reach this machine; may be repeated."),
+    ] = None,
     port: Annotated[int, typer.Option(help="The port to listen at; 0: any free one.", min=0, max=65535)] = 8765,
     browser: Annotated[bool, typer.Option(help="Open the page there.", rich_help_panel="Browser")] = True,
 ) -> None:
@@ -44,7 +48,7 @@ def explore(
     typer.echo(f"{explorer.saved.name}, {find_model_file(model).name}: {address} (Ctrl-C stops it)")
     if browser:
         _open(address)
-    serve(explorer, listener)
+    serve(explorer, listener, allow_host or ())
 
 
 def _open(address: str) -> None:

@@ -152,6 +152,9 @@ def _numbered(column: Column | None, known: Values) -> tuple[Any, Any]:
         values, numbers = np.unique(column, return_inverse=True, axis=0 if column.ndim == 2 else None)
         names = tuple(tuple(v) if isinstance(v, list) else v for v in values.tolist())
         return torch.from_numpy(numbers.reshape(-1).astype(np.int64)), names
+    if all(isinstance(v, int | float) for v in column):  # sorted, as numbers of a file could all have one hash
+        values, numbers = np.unique(np.asarray(column, dtype=object), return_inverse=True)
+        return torch.from_numpy(numbers.reshape(-1).astype(np.int64)), tuple(values.tolist())
     try:
         distinct = sorted(set(column))  # type: ignore[type-var]
     except TypeError:  # they have no order of their own

@@ -194,6 +194,11 @@ class TrialRun:
             self.best_weights = {k: v.detach().cpu().clone() for k, v in weights.items()}
             self.predicted = predicted
 
+    def _held_out(self) -> dict[str, Tensor]:
+        """The graphs of the parts that it is not trained on."""
+        parts = {"test": self.split.test, "validation": self.split.validation}
+        return {part: graphs for part, graphs in parts.items() if graphs is not None}
+
     def _measured(self, metric: str, found: Evaluation, graphs: Tensor) -> float:
         if metric == "accuracy" and self.trial.task == "classification":
             return found.accuracy
@@ -202,11 +207,10 @@ class TrialRun:
     def result(self) -> TrialResult:
         """The result of the trial, if this was its last epoch."""
         parameters = self.trainer.model.num_parameters
-        y, parts = self.trainer.dataset.y, {"test": self.split.test, "validation": self.split.validation}
+        y = self.trainer.dataset.y
         predicted = {
             part: Predicted(graphs.numpy(), y[graphs].numpy(), self.predicted[part].numpy())
-            for part, graphs in parts.items()
-            if graphs is not None
+            for part, graphs in self._held_out().items()
         }
         return TrialResult(self.trial, self.curves, self.seconds, parameters, versions(), self._coarsened(), predicted)
 

@@ -357,6 +357,9 @@ class SavedModel:
             if {k: tuple(v.shape) for k, v in weights.items()} != weight_shapes(spec.build, card.shape, settings):
                 raise ValueError("its weights are not of the shapes that its settings ask for")
             network = spec.build(card.shape, settings)
+            for name, tensor in network.state_dict().items():
+                if weights[name].dtype != tensor.dtype:
+                    raise ValueError(f"its weight {name} is {weights[name].dtype}, which has to be {tensor.dtype}")
             network.load_state_dict(weights)
         except Exception as error:  # whatever a stranger's description makes of it
             raise unusable(file, error) from None

@@ -26,42 +26,16 @@ from tapnet.data.convert import IntArray, assemble, joined_edges, name_unread, n
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import printable
-from tapnet.io.archive import Place, read_content, readable_files
+from tapnet.io.archive import Place, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
-from tapnet.io.graphml import parse_graphml
-from tapnet.io.node_link import parse_node_link
+from tapnet.io.graph_file import read_graph
 from tapnet.io.tables import LABELS, read_classes
 from tapnet.progress import counting
 
 if TYPE_CHECKING:
     import networkx as nx
 
-MAX_FILE_BYTES = 1 << 27  # about half a million nodes; larger graphs belong into a TU folder
 LABEL, ATTRIBUTES, SELF_LOOP = "label", "attributes", "self_loop"  # as GraphDataset.to_networkx calls them
-
-
-# ---- one graph ----
-
-
-def read_graph(file: Place) -> nx.Graph:
-    """The graph of a .graphml or .json file, with its own node names and attributes; a DataError if it is wrong."""
-    return parse_graph(read_content(file, MAX_FILE_BYTES + 1), str(file))
-
-
-def parse_graph(content: bytes, name: str) -> nx.Graph:
-    """``read_graph`` from the content of a file; ``name`` ends in .graphml or .json and stands in errors."""
-    if len(content) > MAX_FILE_BYTES:
-        raise DataError(f"{name}: larger than {MAX_FILE_BYTES >> 20} MB, which is too much for a file of one graph")
-    parse = parse_graphml if name.lower().endswith(".graphml") else parse_node_link
-    try:
-        graph = parse(content, name)
-    except RecursionError:
-        raise DataError(f"{name}: nested too deeply for a graph") from None
-    except MemoryError:
-        raise DataError(f"{name}: needs more memory than there is") from None
-    if len(graph) == 0:
-        raise DataError(f"{name}: the graph has no nodes")
-    return graph
 
 
 # ---- what its attributes mean ----

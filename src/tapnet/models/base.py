@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
+from tapnet._loops.jit import FLOATS
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset, Task
 from tapnet.errors import SettingError
@@ -78,6 +79,12 @@ class GraphClassifier(nn.Module, ABC):
 
     @compiler_disabled
     def _logits(self, x: Tensor | GraphBatch, edge_index: Tensor | None, batch: Tensor | None) -> Tensor:
+        weight = next(self.parameters(), None)
+        if weight is not None and weight.dtype not in FLOATS:
+            raise TypeError(
+                f"the weights are {weight.dtype}; networks compute with float32 or float64 weights "
+                "(for half precision, keep these and call the network under torch.autocast)"
+            )
         if isinstance(x, GraphBatch):
             return self.outputs(x).logits
         if edge_index is None:
