@@ -7,11 +7,14 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, GraphDataset
+from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError
 
-_DTYPES = {"node_ptr": torch.int64, "rowptr": torch.int64, "col": torch.int32, "y": torch.int64}
+_DTYPES = {"node_ptr": torch.int64, "rowptr": torch.int64, "col": torch.int32}
 _CATEGORIES = {"node_labels": "node_label_values", "edge_labels": "edge_label_values"}
-_OTHER_DTYPES = {"self_loop": torch.bool, "node_attributes": torch.float32, "edge_attributes": torch.float32}
+_OTHER_DTYPES = {"self_loop": torch.bool} | dict.fromkeys(
+    ("node_attributes", "edge_attributes", "edge_weight"), torch.float32
+)
 
 
 def check_structure(dataset: GraphDataset) -> None:
@@ -30,7 +33,12 @@ def check_structure(dataset: GraphDataset) -> None:
     nodes = len(dataset.rowptr) - 1
     _require_pointers(dataset, "node_ptr", nodes)
     _require_pointers(dataset, "rowptr", edges)
-    _require(len(dataset.y) == graphs and _is_within(dataset.y, len(dataset.classes)), dataset, "y")
+    _require(isinstance(dataset.y, Tensor) and len(dataset.y) == graphs, dataset, "y")
+    if dataset.task == "classification":
+        y = dataset.y
+        _require(y.dtype == torch.int64 and y.dim() == 1 and _is_within(y, len(dataset.classes)), dataset, "y")
+    else:
+        _require(dataset.y.dtype == torch.float32 and dataset.y.dim() == 2, dataset, "y")
     size = np.repeat(dataset.nodes_per_graph.numpy(), dataset.nodes_per_graph.numpy())  # of each node's graph
     col = dataset.col.numpy()
     _require((col >= 0).all() and (col < np.repeat(size, dataset.degree.numpy())).all(), dataset, "col")
@@ -46,7 +54,12 @@ def check_structure(dataset: GraphDataset) -> None:
         else:
             _require(values.dtype == _OTHER_DTYPES[name], dataset, name)
     x = dataset.x
-    _require(isinstance(x, Tensor) and len(x) == nodes, dataset, "x")
+    if isinstance(x, MixedFeatures):
+        kinds = len(dataset.categories or ())
+        _require(len(x) == nodes and _is_within(x.combination, len(x.table)), dataset, "x")
+        _require(not x.table.numel() or int(x.table.max()) < kinds, dataset, "x")
+        return
+    _require(len(x) == nodes, dataset, "x")
     if dataset.categories is None:
         _require(x.dim() == 2 and x.is_floating_point(), dataset, "x")
     else:

@@ -41,18 +41,20 @@ def features_note(dataset: GraphDataset, only_edges: bool = False) -> str:
     labels, edge_labels = (len(values or ()) for values in (dataset.node_label_values, dataset.edge_label_values))
     on_nodes = [what for what in dataset.not_read if not what.startswith("edge")]
     on_edges = [what for what in dataset.not_read if what.startswith("edge")]
-    if own != "attributes" and dataset.node_attributes is not None:
+    if own not in ("attributes", "all") and dataset.node_attributes is not None:
         on_nodes.insert(0, _counted(dataset.node_attributes.shape[1], "node attribute"))
-    if own != "labels" and labels > 1:
+    if own not in ("labels", "all") and labels > 1:
         on_nodes.insert(0, f"{labels} node labels")
-    if dataset.edge_attributes is not None:
+    edges_used = dataset.edge_attr is not None
+    if dataset.edge_attributes is not None and not edges_used:
         on_edges.insert(0, _counted(dataset.edge_attributes.shape[1], "edge attribute"))
-    if edge_labels > 1:
+    if edge_labels > 1 and not edges_used:
         on_edges.insert(0, f"{edge_labels} edge labels")
     unused = on_edges if only_edges else on_nodes + on_edges
     if not unused:
         return ""
-    used = _counted(dataset.num_features, {"labels": "node label", "attributes": "node attribute"}.get(own, "degree"))
+    kinds = {"labels": "node label", "attributes": "node attribute", "all": "categories and number"}
+    used = _counted(dataset.num_features, kinds.get(own, "degree"))
     return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
 
 

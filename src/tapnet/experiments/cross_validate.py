@@ -21,7 +21,7 @@ from tapnet.experiments.predictions import write_predictions
 from tapnet.experiments.progress import progress_bars
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted
 from tapnet.experiments.store import Store
-from tapnet.experiments.summary import Summary, changed_settings
+from tapnet.experiments.summary import Summary, changed_settings, or_null
 from tapnet.experiments.trial import Trial, digest
 from tapnet.inference.model_file import FINAL_MODEL, read_model
 from tapnet.io.graph_folder import require_targets
@@ -90,7 +90,7 @@ class CrossValidation(Summary):
             "changed": self.changed,
             "trials": [r.trial.key for r in self.results],
             "data": self.data,
-            "baseline": None if self.baseline is None else dict(self.baseline),
+            "baseline": None if self.baseline is None else {k: or_null(v) for k, v in self.baseline.items()},
             "folder": None if self.folder is None else str(self.folder),
         }
         if self.final is not None:
@@ -296,7 +296,8 @@ def _run(
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
     first = trials[0]
     parts = list(splits(data, first.protocol, first.folds, [trial.fold for trial in trials]))
-    for note in (features_note(data), copies_note(data, [part.test.numpy() for part in parts])):
+    prepared = find_model(first.model).prepare(data, first.settings)
+    for note in (features_note(prepared), copies_note(data, [part.test.numpy() for part in parts])):
         if note:
             warnings.warn(f"{data.name}: {note}", DataNote, stacklevel=3)
     with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:

@@ -104,7 +104,7 @@ def _describe(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> Mod
     """The card of a final model: also how it was trained, and which accuracy to expect."""
     final = FinalRecord(key=trial.key, graphs=len(dataset), epochs=trial.training.epochs, epochs_rule=EPOCHS_RULE)
     said = {k: v for k, v in summary.to_dict().items() if k in CrossValidationRecord.model_fields}
-    folds = [{"fold": r.trial.fold, **r.reading._asdict()} for r in summary.results]
+    folds = [{"fold": r.trial.fold, "epoch": r.reading.epoch, r.metric: r.reading.score} for r in summary.results]
     measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": folds})
     values = {k: v for k, v in trial.to_dict().items() if k != "trains_on"} | {"fold": None}
     return ModelCard.of(values, dataset, final=final, cross_validation=measured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,11 @@ READINGS = {
 
 
 COMMON_EPOCH = "best test epoch of the folds' mean"  # one epoch for all folds, as GIN's authors report
+
+
+def or_null(value: Any) -> float | None:
+    """A number as JSON has it: None where it is not defined."""
+    return float(value) if math.isfinite(value) else None
 
 
 def changed_settings(trial: Trial) -> dict[str, Any]:
@@ -154,17 +160,15 @@ class Summary:
             "split": trial.split or None,
             "epochs": trial.training.epochs if self.has_epochs else None,
             "folds": [
-                {"fold": r.trial.fold, **{name: values[i] for name, values in scores.items()}, "key": r.trial.key}
+                {"fold": r.trial.fold, **{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
                 | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
                 | self._validation(r)
                 for i, r in enumerate(self.results)
             ],
             "metric": self.metric,
-            "mean": self.mean,
-            "std": self.std,
-            "metrics": {
-                name: {"mean": float(np.mean(values)), "std": float(np.std(values))} for name, values in scores.items()
-            },
+            "mean": or_null(self.mean),
+            "std": or_null(self.std),
+            "metrics": {m: {"mean": or_null(np.mean(v)), "std": or_null(np.std(v))} for m, v in scores.items()},
             "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.other_readings.items()},
             "parameters": self.results[0].parameters if self.has_epochs else None,
             "settings": trial.settings.to_dict(),
@@ -180,4 +184,4 @@ class Summary:
         found = result.predicted.get("validation")
         if found is None:
             return {}
-        return {"validation": {m: METRICS[m](found.y, found.values) for m in self.metrics or [self.metric]}}
+        return {"validation": {m: or_null(METRICS[m](found.y, found.values)) for m in self.metrics or [self.metric]}}

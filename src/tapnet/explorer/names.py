@@ -12,7 +12,8 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import TapnetError
 from tapnet.explorer.upload import LONGEST_NAME
 from tapnet.io.dataset_files import layout_of
-from tapnet.io.graph_folder import graph_names, read_graph
+from tapnet.io.graph_file import read_graph
+from tapnet.io.graph_folder import graph_names
 
 SEARCHED_CHARACTERS = 50_000_000  # of node names, which stay in memory once somebody has searched
 SEARCH_SECONDS = 10.0  # for reading them

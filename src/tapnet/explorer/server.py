@@ -109,8 +109,8 @@ def make_app(explorer: Explorer, hosts: Iterable[str] | None = None, any_address
         return await workers.answer(client, explorer.predictions, first)
 
     @app.get("/api/search")
-    async def search(text: SearchText) -> Response:
-        return await workers.answer(explorer.names.search, text)
+    async def search(client: Client, text: SearchText) -> Response:
+        return await workers.answer(client, explorer.names.search, text)
 
     @app.get("/api/graphs/{number}")
     async def graph(client: Client, number: int, sliders: Sliders, places: bool = True) -> Response:

@@ -16,6 +16,7 @@ from torch import nn
 from tapnet.data.batch import GraphBatch
 from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
@@ -277,7 +278,8 @@ class Explorer:
         if data.categories is None:
             return [0] * data.num_nodes, ["node"]
         known = dict(zip(map(str, self.saved.categories or ()), self.saved.category_names, strict=True))
-        occurring, category = np.unique(data.x.numpy(), return_inverse=True)
+        x = data.x.table[data.x.combination, 0] if isinstance(data.x, MixedFeatures) else data.x
+        occurring, category = np.unique(x.numpy(), return_inverse=True)
         if data.label_names is not None:
             return category.tolist(), [data.category_names[i] for i in occurring]
         values = [str(data.categories[i])[:LONGEST_NAME] for i in occurring]

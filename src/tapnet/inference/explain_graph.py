@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.files import check_name, path_exists, printable
 from tapnet.inference.explain import Explanation, explain
@@ -142,11 +144,7 @@ def explain_member(
     explanation = explain(model.network, batch)
     if not np.isfinite(explanation.probabilities).all():
         raise DataError(f"{name}: the model's answer is not a number")
-    category, names = read.x, (*model.category_names, "unknown")
-    if read.categories is None:
-        category, names = torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
-    elif read.x.dim() > 1:  # a row of zeros is of no category that the model knows
-        category = torch.where(read.x.any(dim=1), read.x.argmax(dim=1), len(read.categories))
+    category, names = _displayed_categories(read, model)
     return ExplainedGraph(
         name,
         f"{data.name}-{number}",
@@ -159,6 +157,20 @@ def explain_member(
         names,
         model.features,
     )
+
+
+def _displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor, tuple[str, ...]]:
+    """[N] the category that each node is drawn with, and their names; of several columns the first is shown."""
+    x, names = read.x, (*model.category_names, "unknown")
+    if read.categories is None:
+        return torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
+    if isinstance(x, MixedFeatures):
+        first = x.table[x.combination, 0]
+        values = (c[1] if isinstance(c, tuple) else c for c in model.categories or ())
+        return torch.where(first < 0, len(read.categories), first), (*map(printable, values), "unknown")
+    if x.dim() > 1:  # a row of zeros is of no category that the model knows
+        return torch.where(x.any(dim=1), x.argmax(dim=1), len(read.categories)), names
+    return x, names
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class PredictedGroup(NamedTuple):
     """Some graphs of an input."""
 
     graphs: list[str]  # their names
-    probabilities: Tensor  # [G, C]
+    probabilities: Tensor  # [G, C] of classes, [G, T] of labels, or numbers
 
 
 def predict_inputs(
@@ -90,7 +90,9 @@ def raise_error(error: TapnetError) -> None:
     raise error
 
 
-def _note_unused(dataset: GraphDataset) -> None:
+def _note_unused(dataset: GraphDataset, model: SavedModel) -> None:
+    if model.network.reads_edges and dataset.num_edge_features:
+        dataset = dataset.with_edge_features()
     if note := features_note(dataset):
         warnings.warn(f"{dataset.name}: {note}", DataNote, stacklevel=2)
 
@@ -103,7 +105,7 @@ class _Run(NamedTuple):
     show_progress: bool
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
-        _note_unused(dataset)
+        _note_unused(dataset, self.model)
         with self._counting(len(dataset), dataset.name) as advance:
             for start in range(0, len(dataset), GRAPHS_AT_ONCE):
                 numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
@@ -129,7 +131,7 @@ class _Run(NamedTuple):
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
-            _note_unused(dataset)
+            _note_unused(dataset, self.model)
             found = [self._predicted(dataset, names)]
         except TapnetError as error:
             if len(group) == 1:
@@ -142,7 +144,7 @@ class _Run(NamedTuple):
         if not self.allow_unknown and bool((foreign := foreign_graphs(encoded)).any()):
             known = (~foreign).nonzero().flatten().tolist()
             if not known:
-                return PredictedGroup([], torch.empty(0, len(self.model.classes)))
+                return PredictedGroup([], torch.empty(0, self.model.card.shape.num_classes))
             encoded, names = encoded.subset(known), [names[i] for i in known]
         found = self.model.probabilities(encoded)
         finite = found.isfinite().all(dim=1)

@@ -15,6 +15,7 @@ import torch
 
 from tapnet.data.check import check_structure
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.features import MixedFeatures
 from tapnet.files import cache_dir
 from tapnet.io.dataset_files import Layout
 from tapnet.io.sealed_arrays import read_arrays, write_arrays
@@ -22,7 +23,8 @@ from tapnet.io.sealed_arrays import read_arrays, write_arrays
 VERSION = 5  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
-_WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]
+_NOT_STORED = ("prepared", "edge_attr", "splits", "columns")  # what no reader of files with a parsed copy gives
+_WORDS = [f.name for f in fields(GraphDataset) if f.name not in (*_ARRAYS, *_NOT_STORED)]
 
 
 def load(layout: Layout) -> GraphDataset | None:
@@ -46,6 +48,8 @@ def load(layout: Layout) -> GraphDataset | None:
 
 def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
     """Keeps a parsed copy. ``signed`` is the signature from before the files were read. Failures are ignored."""
+    if isinstance(dataset.x, MixedFeatures):
+        return
     words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
     arrays: dict[str, Any] = {key: array.numpy() for key in _ARRAYS if (array := getattr(dataset, key)) is not None}
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)

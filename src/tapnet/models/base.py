@@ -58,6 +58,7 @@ class GraphClassifier(nn.Module, ABC):
     """
 
     task: Task = "classification"
+    reads_edges = False  # whether it reads what edges carry, besides their weights
     target_mean: Tensor
     target_scale: Tensor
 
