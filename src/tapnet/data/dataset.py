@@ -60,7 +60,8 @@ class GraphDataset:
     by (source, target). What the models see is ``x``: integer categories, floats, or both. Labels and attributes
     that are not in ``x`` are kept, too.
 
-    Data sets are made by ``load_dataset``, ``GraphDataset.from_pyg`` and ``GraphDataset.from_networkx``.
+    Data sets are made by ``load_dataset``, ``GraphDataset.from_pyg``, ``GraphDataset.from_networkx`` and
+    ``GraphDataset.from_smiles``.
 
     Example:
         >>> from tapnet import load_dataset
@@ -99,8 +100,8 @@ class GraphDataset:
     task: Task = "classification"  # what y is
     target_names: tuple[str, ...] | None = None  # [T] of the columns of y
     graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like
-    smiles: tuple[str, ...] | None = None  # [G] of molecules
-    columns: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)  # [G] other columns of the table, by name
+    smiles: tuple[str, ...] | None = None  # [G] of molecules; node i of a graph is atom i of its SMILES
+    graph_columns: Mapping[str, tuple[str, ...]] | None = None  # [G] each: what else a table says of the graphs
     notes: tuple[str, ...] = ()  # what there was to say when the files were read
     not_read: tuple[str, ...] = ()  # what else nodes and edges carry: "edge attribute weight"
     source: str = ""  # the files it was read from
@@ -251,11 +252,12 @@ class GraphDataset:
             chosen[key] = None if values is None else values[nodes if of == "node" else edges]
         chosen["splits"] = None
         chosen["edge_attr"] = None if self.edge_attr is None else self.edge_attr[edges]
-        rows = graphs.tolist()
         for key in ("graph_names", "smiles"):
-            if (words := getattr(self, key)) is not None:
-                chosen[key] = tuple(words[i] for i in rows)
-        chosen["columns"] = {name: tuple(cells[i] for i in rows) for name, cells in self.columns.items()}
+            words = getattr(self, key)
+            chosen[key] = None if words is None else tuple(words[i] for i in graphs.tolist())
+        if self.graph_columns is not None:
+            columns = self.graph_columns.items()
+            chosen["graph_columns"] = {key: tuple(cells[i] for i in graphs.tolist()) for key, cells in columns}
         return replace(self, **chosen)
 
     def _graph_numbers(self, indices: Indices) -> Tensor:
@@ -453,6 +455,49 @@ class GraphDataset:
 
         attributes = (node_label, node_attributes, edge_label, edge_attributes)
         return from_networkx(graphs, y, name, attributes, features)
+
+    # ---- molecules ----
+
+    @classmethod
+    def from_smiles(
+        cls,
+        smiles: Sequence[str],
+        y: Any = None,
+        *,
+        name: str = "molecules",
+        names: Sequence[str] | None = None,
+        task: Task | None = None,
+    ) -> GraphDataset:
+        """Makes a data set of molecules; hydrogens are counted at their atom and are no nodes.
+
+        Atoms carry their element, degree, charge, hydrogens, aromaticity, hybridisation, whether they are in a ring,
+        and chirality; bonds their type, whether they are conjugated or in a ring, and stereo. RDKit is needed.
+
+        Args:
+            smiles: The SMILES of each molecule: a list, or a column of a pandas DataFrame.
+            y: The targets: one value for each molecule, or several (an array ``[G, T]``, a mapping, or some columns of
+                a DataFrame). What they ask for is found out as :func:`tapnet.data.targets.detect_task` says. None: they
+                are not known.
+            name: The name of the data set.
+            names: What the molecules are called; by default their SMILES.
+            task: ``"classification"``, ``"multilabel"`` or ``"regression"``, where it is not what would be found.
+
+        Returns:
+            The data set.
+
+        Raises:
+            DataError: Some SMILES are not valid, or the targets do not fit; the message names the molecule.
+            SettingError: RDKit is not installed.
+
+        Example:
+            >>> from tapnet import GraphDataset
+            >>> dataset = GraphDataset.from_smiles(["CCO", "c1ccccc1"], [0.8, -2.1])
+            >>> dataset.task, dataset.num_graphs, dataset.num_nodes
+            ('regression', 2, 9)
+        """
+        from tapnet.data.molecules import from_smiles
+
+        return from_smiles(smiles, y, name, names, task)
 
 
 def _tensors(features: Tensor | MixedFeatures | None) -> tuple[Tensor | None, ...]:

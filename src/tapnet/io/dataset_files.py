@@ -1,4 +1,4 @@
-"""Which files make a data set: TU files, a text, or files of one graph each, in a folder or an archive."""
+"""Which files make a data set: TU files, a text, a table of molecules, or files of one graph each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tapnet.errors import DataError
 from tapnet.io.archive import Place, children, open_archive, readable_files
 from tapnet.io.tables import LABELS
 
-Kind = Literal["tu", "text", "graphs"]
+Kind = Literal["tu", "text", "graphs", "molecules"]
 GRAPH_ENDINGS = (".graphml", ".json")
+MOLECULE_ENDINGS = tuple(f"{end}{gz}" for end in (".csv", ".tsv", ".smi", ".sdf", ".sd") for gz in ("", ".gz"))
 
 
 class Layout(NamedTuple):
@@ -52,7 +53,7 @@ def layout_of(path: Path) -> Layout:
             raise DataError(f"{path}: the folder is empty")
         raise DataError(
             f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file "
-            "nor a folder of graphs (.graphml, .json)"
+            "nor a folder of graphs (.graphml, .json) nor a table of molecules (.csv, .tsv, .smi, .sdf)"
         )
     return layout
 
@@ -67,12 +68,21 @@ def find_layout(path: Path) -> Layout | None:
     if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
         found = _find_in_folder(open_archive(path), path.stem)
         return found and Layout(*found, root=path)
+    if path.name.lower().endswith(MOLECULE_ENDINGS):
+        if path.name == LABELS and any(is_graph_file(file.name) for file in path.parent.iterdir()):
+            raise DataError(f"{path}: the classes of a folder of graphs; name the folder, {path.parent}")
+        return Layout("molecules", path, molecules_name(path), root=path)
     return Layout("graphs" if is_graph_file(path.name) else "text", path, path.stem, root=path)
 
 
 def is_graph_file(name: str) -> bool:
     """Whether a file of this name holds one graph (and is not hidden)."""
     return name.lower().endswith(GRAPH_ENDINGS) and not name.startswith(".")
+
+
+def molecules_name(path: Path) -> str:
+    """The name of a file of molecules without its ending, and without .gz."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).stem
 
 
 def is_tu_file(name: str, prefix: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from tapnet.data.catalog import find_entry, names_by_count
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError, SettingError
 from tapnet.io import parsed_cache
 from tapnet.io.download import is_intact
@@ -22,6 +23,9 @@ def load_dataset(
     *,
     features: Features | None = None,
     download: bool = True,
+    smiles: str | None = None,
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
 ) -> GraphDataset:
     """Loads a data set by its name or from its files. What was parsed is cached.
 
@@ -30,12 +34,16 @@ def load_dataset(
 
     Args:
         name_or_path: A name such as ``"MUTAG"``, or a path: a TU folder, a .zip of one, a one-file text, a folder of
-            graphs in GraphML or JSON, or the file of one graph.
+            graphs in GraphML or JSON, the file of one graph, or molecules (.csv or .tsv with SMILES, .smi, .sdf).
         data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
         features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
             as integer categories) or ``"attributes"`` (floats). By default what the paper uses, and for sets that it
             does not use, labels if there are any, else degrees; in the TU layout attributes before degrees.
         download: Whether to download a data set that is nowhere else.
+        smiles: Of a table of molecules the column of SMILES; this and the next two are described at
+            :func:`tapnet.io.molecules.read_molecules`.
+        target: Its target column, or several.
+        task: What the target columns hold, where it is not what would be found.
 
     Returns:
         The data set; ``dataset[i]`` is graph i as a PyG ``Data``.
@@ -52,8 +60,12 @@ def load_dataset(
         GraphDataset('MUTAG', graphs=188, nodes=3371, edges=3721, classes=2, labels=7)
     """
     layout, place = find(name_or_path, data_dir, download=download)
-    dataset = parsed_cache.load(layout)
-    if dataset is None:
+    columns = {"smiles": smiles, "target": target, "task": task}
+    if layout.kind == "molecules" or any(given is not None for given in columns.values()):
+        dataset = read_layout(layout, **columns)
+    elif (parsed := parsed_cache.load(layout)) is not None:
+        dataset = parsed
+    else:
         if place == "cache" and not is_intact(layout.root):
             raise DataError(f"{layout.root}: has changed since it was downloaded; delete it to download it again")
         signature = parsed_cache.signature(layout)
@@ -63,6 +75,8 @@ def load_dataset(
         warnings.warn(note, stacklevel=2)
     dataset = replace(dataset, source=str(layout.root), place=place)
     entry = find_entry(layout.prefix) if place == "path" else find_entry(str(name_or_path))
+    if layout.kind == "molecules":
+        entry = None
     if entry is not None:
         labels = names_by_count(dataset.node_labels, entry.label_counts)
         classes = names_by_count(dataset.y, entry.class_counts)

@@ -11,7 +11,7 @@ from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
 from tapnet.errors import DatasetNotFoundError, DownloadError, SettingError, did_you_mean
 from tapnet.files import check_name, path_exists
 from tapnet.io import download as downloads
-from tapnet.io.dataset_files import GRAPH_ENDINGS, Layout, find_layout, layout_of
+from tapnet.io.dataset_files import GRAPH_ENDINGS, MOLECULE_ENDINGS, Layout, find_layout, layout_of
 
 
 class Source(NamedTuple):
@@ -44,7 +44,7 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
     folders = _folders(data_dir)
     path = Path(text).expanduser()
     is_path = isinstance(name_or_path, Path) or os.sep in text or path.name in ("", "..")
-    if is_path or path.suffix in (".zip", ".txt") or path.suffix.lower() in GRAPH_ENDINGS:
+    if is_path or path.suffix in (".zip", ".txt") or text.lower().endswith((*GRAPH_ENDINGS, *MOLECULE_ENDINGS)):
         if not path_exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
         return Source(layout_of(path), "path")

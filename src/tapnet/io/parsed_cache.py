@@ -23,7 +23,7 @@ from tapnet.io.sealed_arrays import read_arrays, write_arrays
 VERSION = 5  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
-_NOT_STORED = ("prepared", "edge_attr", "splits", "columns")  # what no reader of files with a parsed copy gives
+_NOT_STORED = ("prepared", "edge_attr", "splits", "graph_columns")  # what no reader of files with a parsed copy gives
 _WORDS = [f.name for f in fields(GraphDataset) if f.name not in (*_ARRAYS, *_NOT_STORED)]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import Features, GraphDataset, Task
+from tapnet.errors import SettingError
 from tapnet.io.dataset_files import Layout, layout_of
 from tapnet.io.graph_folder import read_graphs
+from tapnet.io.molecules import read_molecules
 from tapnet.io.text import read_text
 from tapnet.io.tu import read_tu
 
@@ -15,7 +18,7 @@ def read(path: Path, *, features: Features | None = None) -> GraphDataset:
     """Reads and checks the data set at a path, without the cache.
 
     Args:
-        path: A TU folder, a .zip of one, a one-file text, or a folder of graphs.
+        path: A TU folder, a .zip of one, a one-file text, a folder of graphs, or a table of molecules.
         features: What ``x`` holds; by default node labels where they tell nodes apart, else degrees.
 
     Returns:
@@ -27,8 +30,19 @@ def read(path: Path, *, features: Features | None = None) -> GraphDataset:
     return read_layout(layout_of(path), features=features)
 
 
-def read_layout(layout: Layout, *, features: Features | None = None) -> GraphDataset:
-    """``read`` of files that were found."""
+def read_layout(
+    layout: Layout,
+    *,
+    features: Features | None = None,
+    smiles: str | None = None,
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
+) -> GraphDataset:
+    """``read`` of files that were found; the last three are for `read_molecules`."""
+    if layout.kind == "molecules":
+        return read_molecules(layout.root, smiles, target, task, name=layout.prefix, features=features)
+    if any(given is not None for given in (smiles, target, task)):
+        raise SettingError(f"{layout.root}: smiles, target and task are for tables of molecules, which this is not")
     return _READERS[layout.kind](layout.place, name=layout.prefix, features=features)
 
 

@@ -67,16 +67,17 @@ def choose_splits(split: str | Path | None, dataset: GraphDataset, folds: int) -
 
 
 def _by_groups(name: str, groups: Sequence[Hashable], dataset: GraphDataset, folds: int) -> Splits:
-    parts = grouped_folds(groups, folds, dataset.y)
+    parts = grouped_folds(groups, folds, y=dataset.y)
     whole = [split_by_folds(parts, fold, validation=False) for fold in range(folds)]
     return Splits(name, tuple(whole))
 
 
 def _column(dataset: GraphDataset, name: str) -> Sequence[Hashable]:
-    if name not in dataset.columns:
-        known = f"it has {', '.join(dataset.columns)}" if dataset.columns else "it has none"
+    columns = dataset.graph_columns or {}
+    if name not in columns:
+        known = f"it has {', '.join(columns)}" if columns else "it has none"
         raise SettingError(f"the table of {dataset.name} has no other column {name!r}; {known}")
-    return dataset.columns[name]
+    return columns[name]
 
 
 def _by_names(values: Sequence[Hashable], column: str) -> Split:

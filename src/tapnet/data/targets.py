@@ -1,0 +1,179 @@
+"""What a table's columns ask for: classes, several yes/no labels, or numbers, any of them with gaps."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapnet.data.dataset import Task
+from tapnet.errors import DataError, SettingError
+from tapnet.files import printable
+
+MOST_CLASSES = 10  # of whole numbers; a column with more distinct ones is a number to predict
+MISSING = {"", "nan", "na", "n/a", "#n/a", "null", "<na>"}  # in lower case
+YES_NO = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+
+
+class Targets(NamedTuple):
+    """The targets of G graphs.
+
+    Attributes:
+        task: What is to be predicted.
+        y: Of a classification ``[G]`` int64, the class of each graph or -1; else ``[G, T]`` float32 with NaN for gaps.
+        classes: The value of each class; empty where the targets are numbers.
+        note: What was found, in one line.
+        names: ``[T]`` the columns.
+    """
+
+    task: Task
+    y: NDArray[Any]
+    classes: tuple[Hashable, ...]
+    note: str
+    names: tuple[str, ...]
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """``[G]`` whether a graph has a target at all."""
+        return self.y >= 0 if self.task == "classification" else ~np.isnan(self.y).all(axis=1)
+
+
+def detect_task(
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]], task: Task | None = None, rows: Sequence[object] | None = None
+) -> Targets:
+    """Finds out what the columns of a table ask for.
+
+    One column is a class if it holds text or at most 10 different whole numbers, and else a number to predict. Several
+    columns are yes/no labels if they hold nothing but 0 and 1 (or true and false), and else numbers. Empty cells, None,
+    and the words that spreadsheets write for them (``NaN``, ``NA``, ``null``) are gaps.
+
+    Args:
+        columns: The cells of each target column, text or values.
+        task: What the columns hold, where it is not what would be found.
+        rows: What to call the rows in errors, such as ``"data.csv:7"``; by default ``row 0`` and so on.
+
+    Returns:
+        The task, the targets, the classes and a line that says so.
+
+    Raises:
+        DataError: A column holds nothing, or something else than the task asks for.
+        SettingError: There is no such task.
+
+    Example:
+        >>> from tapnet.data.targets import detect_task
+        >>> detect_task({"active": ["0", "1", "1", ""]}).task
+        'classification'
+        >>> detect_task({"solubility": [-0.77, -3.3, None]}).y.tolist()
+        [[-0.7699999809265137], [-3.299999952316284], [nan]]
+    """
+    if task is not None and task not in get_args(Task):
+        raise SettingError(f"task is one of {', '.join(get_args(Task))}, not {task!r}")
+    if not columns:
+        raise DataError("there is no target column")
+    cells = {name: [_value(cell) for cell in column] for name, column in columns.items()}
+    for name, column in cells.items():
+        if all(cell is None for cell in column):
+            raise DataError(f"the target column {printable(name)} is empty")
+    table = _Table(cells, rows)
+    if task == "classification" and len(cells) > 1:
+        raise DataError(f"a class is one column, not {len(cells)}; several yes/no columns are the task multilabel")
+    if task == "classification" or (task is None and len(cells) == 1 and table.holds_classes(next(iter(cells)))):
+        return table.classification()
+    numbers = np.column_stack([table.numbers(name, yes_no=len(cells) > 1 or task == "multilabel") for name in cells])
+    is_yes_no = np.isin(numbers, (0.0, 1.0)) | np.isnan(numbers)
+    if task == "multilabel" and not is_yes_no.all():
+        row, column = np.argwhere(~is_yes_no)[0]
+        raise DataError(f"{table.where(row, column)}: {numbers[row, column]:g} where 0, 1 or an empty cell belongs")
+    chosen = task or ("multilabel" if is_yes_no.all() else "regression")
+    return Targets(chosen, numbers.astype(np.float32), (), _describe(chosen, tuple(cells), numbers), tuple(cells))
+
+
+class _Table:
+    """Target columns, and what their rows are called in errors."""
+
+    def __init__(self, cells: Mapping[str, list[Any]], rows: Sequence[object] | None) -> None:
+        self.cells, self.rows = cells, rows
+
+    def where(self, row: int, column: int = 0) -> str:
+        place = f"row {row}" if self.rows is None else self.rows[row]
+        return f"{place}: {printable(list(self.cells)[column])}"
+
+    def holds_classes(self, name: str) -> bool:
+        """Whether a column has text or few whole numbers; a DataError for text among numbers."""
+        numbers = [_number(cell) for cell in self.cells[name] if cell is not None]
+        distinct = {number for number in numbers if number is not None}
+        if None not in numbers:
+            return len(distinct) <= MOST_CLASSES and all(number.is_integer() for number in distinct)
+        if len(distinct) > MOST_CLASSES and 2 * numbers.count(None) < len(numbers):
+            self.numbers(name, yes_no=False)  # says where the text is
+        return True
+
+    def numbers(self, name: str, *, yes_no: bool) -> NDArray[np.float64]:
+        """[G] a column as numbers, NaN for gaps."""
+        column, found = self.cells[name], np.full(len(self.cells[name]), np.nan)
+        for row, cell in enumerate(column):
+            if cell is None:
+                continue
+            number = YES_NO.get(str(cell).lower()) if yes_no else None
+            number = _number(cell) if number is None else number
+            if number is None or abs(number) > np.finfo(np.float32).max:
+                place = self.where(row, list(self.cells).index(name))
+                raise DataError(f"{place}: {printable(cell)[:40]!r} where a number or an empty cell belongs")
+            found[row] = number
+        return found
+
+    def classification(self) -> Targets:
+        ((name, column),) = self.cells.items()
+        numbers = [_number(cell) for cell in column]
+        if all(number is not None for number, cell in zip(numbers, column, strict=True) if cell is not None):
+            for row, number in enumerate(numbers):
+                if number is not None and not number.is_integer():
+                    raise DataError(f"{self.where(row)}: {number:g} is no class: a class is text or a whole number")
+            column = [None if number is None else int(number) for number in numbers]
+        elif any(isinstance(cell, str) for cell in column):
+            column = [cell if cell is None else str(cell) for cell in column]
+        counts = Counter(cell for cell in column if cell is not None)
+        classes = tuple(sorted(counts))
+        position: dict[Any, int] = {value: i for i, value in enumerate(classes)} | {None: -1}
+        y = np.asarray([position[cell] for cell in column], dtype=np.int64)
+        shown = ", ".join(f"{printable(value)} ({counts[value]})" for value in classes[:MOST_CLASSES])
+        more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
+        note = f"classification by {printable(name)}, {len(classes)} classes: {shown}{more}"
+        return Targets("classification", y, classes, note, (name,))
+
+
+def _describe(task: Task, names: tuple[str, ...], numbers: NDArray[np.float64]) -> str:
+    shown = printable(", ".join(names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    gaps = f", {np.isnan(numbers).mean():.0%} of the cells empty" if np.isnan(numbers).any() else ""
+    if task == "multilabel":
+        return f"multilabel, {len(names)} yes/no columns ({shown}){gaps}"
+    ranges = f", {np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g}" if len(names) == 1 else ""
+    return f"regression of {shown}{ranges}{gaps}"
+
+
+def _value(cell: Any) -> Any:
+    """A cell without the spaces around it, as a plain Python value; None for a gap."""
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    if isinstance(cell, str):
+        cell = cell.strip()
+        return None if cell.lower() in MISSING else cell
+    if cell is None or isinstance(cell, bool | int):
+        return cell
+    if isinstance(cell, float):
+        return None if math.isnan(cell) else cell
+    return None if str(cell) in ("<NA>", "NaT") else str(cell)  # pandas' gaps
+
+
+def _number(cell: Any) -> float | None:
+    """A cell as a finite number; None where it is none."""
+    if cell is None or isinstance(cell, bool):
+        return None
+    try:
+        number = float(cell)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and "_" not in str(cell) else None
