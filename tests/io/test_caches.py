@@ -72,7 +72,9 @@ def test_a_planted_parsed_copy_with_a_valid_checksum_is_read_from_the_source_ins
     assert read_arrays(copy)[name].dtype != np.float64
 
 
-@pytest.mark.parametrize("change", [{"classes": [{}]}, {"notes": [5]}, {"name": "other"}, {"features": "all"}, {"x": 1}])
+@pytest.mark.parametrize(
+    "change", [{"classes": [{}]}, {"notes": [5]}, {"name": "other"}, {"features": "any"}, {"x": 1}]
+)
 def test_planted_words_are_not_believed(text, change):
     file, copy = text
     whole, arrays = load_dataset(file), read_arrays(copy)
