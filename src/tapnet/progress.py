@@ -16,6 +16,11 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
+def is_interactive() -> bool:
+    """Whether somebody sees a line on standard error: on a terminal, or in a notebook."""
+    return on_terminal() or "ipykernel" in sys.modules
+
+
 class DownloadBar:
     """A bar in the form that pooch moves: ``total`` is set when it is known, ``update`` adds what has arrived."""
 

@@ -17,7 +17,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.files import cache_dir, replacing
 from tapnet.io.dataset_files import Layout
 
-VERSION = 5  # to be raised when what is stored, or how files are parsed, changes
+VERSION = 6  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]
@@ -31,9 +31,9 @@ def load(layout: Layout) -> GraphDataset | None:
             if words.pop("signature") != signature(layout):
                 return None
             arrays: dict[str, Any] = {key: torch.from_numpy(stored[key]) for key in _ARRAYS if key in stored}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None  # not there, or damaged: parse again
-    return GraphDataset(**arrays, **{key: _tuples(value) for key, value in words.items()})
+        return GraphDataset(**arrays, **{key: _tuples(value) for key, value in words.items()})
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        return None  # not there, damaged, or of another version: parse again
 
 
 def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
