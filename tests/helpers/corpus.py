@@ -757,7 +757,7 @@ def model_cases(trained: Trained) -> Iterator[Case]:
     )
     (length,) = struct.unpack("<Q", model[:8])
     readers = {
-        "predict": ("predict", "m.safetensors", "g.graphml"),
+        "predict": ("predict", "--allow-unknown", "m.safetensors", "g.graphml"),
         "show": ("show", "m.safetensors", "g.graphml", "--out", "picture.svg"),
         "explore": ("explore", "m.safetensors", "--port", "0", "--no-browser"),
     }
@@ -970,7 +970,9 @@ def predict_cases(trained: Trained) -> Iterator[Case]:
     model = {"m.safetensors": trained.model}
 
     def case(kind: str, name: str, words: Iterable[str], files: Files, **more: Any) -> Case:
-        return Case("predict", kind, name, ("predict", "m.safetensors", *words), {**model, **files}, **more)
+        return Case(
+            "predict", kind, name, ("predict", "m.safetensors", "--allow-unknown", *words), {**model, **files}, **more
+        )
 
     good = json.dumps(node_link()).encode()
     yield case("encodings", "a good file", ["g.json"], {"g.json": good}, accepted=True)

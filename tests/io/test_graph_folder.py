@@ -487,7 +487,7 @@ def test_an_attribute_that_one_node_lacks_is_named_with_that_node(tmp_path):
     with pytest.warns(UserWarning, match=r"b\.json: node 2 has no 'element', though others have.*degree"):
         assert load_dataset(folder).features == "degrees"
     lacking = FileGraph.read(folder / "b.json")
-    with pytest.raises(DataError, match=r"b\.json: node 2 has no 'element', though others have; the model reads it"):
+    with pytest.raises(DataError, match=r"b\.json: node 2 has no 'element', which the model reads, though others have"):
         NodeSchema.named(lacking, *model_reads)
     for features in ("labels", "attributes"):
         with pytest.raises(DataError, match=r"at every node \(.*node 2 has no 'element'"):

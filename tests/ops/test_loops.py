@@ -1,5 +1,8 @@
 """Each compiled loop against the plain version that stands beside it, and both against a third where there is one."""
 
+import os
+import subprocess
+import sys
 from inspect import unwrap
 
 import numpy as np
@@ -202,3 +205,29 @@ def test_dropout_keeps_the_mean_and_repeats_itself(draw, p):
     assert not torch.equal(dropped, draw(h, p, 4))
     assert abs(float((dropped == 0).float().mean()) - p) < 0.01
     torch.testing.assert_close(dropped[dropped != 0], torch.full((int((dropped != 0).sum()),), 1 / (1 - p)))
+
+
+COMPILE = """
+import resource, sys, torch
+import tapnet.progress
+from tapnet._loops.segments import kept_ptr
+if "watched" in sys.argv:
+    tapnet.progress.on_terminal = lambda: True
+if "full" in sys.argv:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+print(kept_ptr(torch.tensor([0, 4, 7]), 1, 2).tolist())
+"""
+
+
+def test_the_first_compilation_is_said_to_whoever_watches_and_survives_a_full_disk(tmp_path):
+    """In processes of their own, which takes seconds: Numba looks for its cache once."""
+
+    def run(*words):
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", COMPILE, *words], env=env, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, "[0, 2, 4]\n"), done.stderr
+        return done.stderr
+
+    assert run("watched", "full").count("compiling its loops") == 1
+    assert run() == ""
+    assert run("watched") == ""  # found in the cache

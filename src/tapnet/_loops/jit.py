@@ -10,13 +10,19 @@ longer than most of these loops.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import sys
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from tapnet.progress import is_watched
 
 Array = NDArray[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,25 +45,58 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     It takes tensors in the place of arrays, and then returns tensors.
     """
-
-    @cache
-    def dispatcher() -> Any:
-        from numba import njit
-
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
-        try:
-            return njit(function, cache=True, **options)
-        except RuntimeError:  # no place to keep a cache in
-            return njit(function, **options)
+    compiled: Any = None
 
     @wraps(function)
     def call(*args: Any) -> Any:
-        result = dispatcher()(*(array(a) if isinstance(a, Tensor) else a for a in args))
+        nonlocal compiled
+        if compiled is None:
+            compiled = _dispatcher(function)
+        arrays = [array(a) if isinstance(a, Tensor) else a for a in args]
+        try:
+            result = compiled(*arrays)
+        except OSError:  # the disk is full, say: compiled, but not to be kept
+            compiled = _dispatcher(function, cache=False)
+            result = compiled(*arrays)
         if not isinstance(args[0], Tensor):
             return result
         return tuple(map(torch.from_numpy, result)) if isinstance(result, tuple) else torch.from_numpy(result)
 
     return call
+
+
+def _dispatcher(function: Callable[..., Any], cache: bool = True) -> Any:
+    from numba import njit
+
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+    if not cache:
+        return njit(function, **options)
+    try:
+        found = njit(function, cache=True, **options)
+    except RuntimeError:  # no place to keep a cache in
+        found = njit(function, **options)
+    _announce_compilation(found.stats.cache_path)
+    return found
+
+
+_looked: list[bool] = []  # whether this process has looked for compiled loops
+
+
+def _announce_compilation(cache_path: str | None) -> None:
+    """Says to whoever watches that loops are compiled now, if there are none in the cache; once in a process."""
+    if not _looked and is_watched() and multiprocessing.parent_process() is None:
+        if cache_path is None:
+            print("tapnet: compiling its loops, which cannot be kept: about 10 s", file=sys.stderr)
+        elif not any(Path(cache_path).glob("*.nbi")):
+            print("tapnet: compiling its loops, once on this machine: about 10 s", file=sys.stderr)
+    _looked.append(True)
+
+
+def announce_for_processes() -> None:
+    """Says the same for processes that are about to be started, and are silent themselves."""
+    usual = any((Path(__file__).parent / "__pycache__").glob("*.nbi")) and "NUMBA_CACHE_DIR" not in os.environ
+    if is_watched() and not usual:
+        _dispatcher(announce_for_processes)  # only to find the cache: nothing is compiled before a call
 
 
 def compiled_by(loop: Callable[..., Any]) -> Callable[[F], F]:

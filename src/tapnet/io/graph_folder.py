@@ -80,11 +80,11 @@ class FileGraph:
         on_edges = frozenset(map(str, set().union(*(data for *_, data in graph.edges(data=True)))))
         return cls(file, len(graph), networkx_edges(graph), columns, on_edges, lacking)
 
-    def without(self, attribute: str) -> str:
-        """The sentence about an attribute that not every node has."""
+    def without(self, attribute: str, reason: str = "") -> str:
+        """The sentence about an attribute that not every node has, and that is wanted for a reason."""
         if attribute in self.lacking:
-            return f"{self.file}: node {self.lacking[attribute]} has no {attribute!r}, though others have"
-        return f"{self.file}: its nodes have no {attribute!r}"
+            return f"{self.file}: node {self.lacking[attribute]} has no {attribute!r}{reason}, though others have"
+        return f"{self.file}: its nodes have no {attribute!r}{reason}"
 
 
 def _column(values: list[Any]) -> Column:
@@ -145,12 +145,12 @@ class NodeSchema(NamedTuple):
         if category in graph.columns:
             found = found._replace(category=category)
         elif category not in (None, LABEL) and found.category != LABEL:
-            raise DataError(f"{graph.without(str(category))}; the model reads it")
+            raise DataError(graph.without(str(category), ", which the model reads"))
         lacks = [name for name in numbers or () if name not in graph.columns]
         if numbers and not lacks:
             found = found._replace(numbers=tuple(numbers))
         elif lacks and ATTRIBUTES not in (lacks[0], *found.numbers):
-            raise DataError(f"{graph.without(lacks[0])}; the model reads it")
+            raise DataError(graph.without(lacks[0], ", which the model reads"))
         return found
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tapnet._loops.jit import announce_for_processes
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.splits import Splits
 from tapnet.errors import DamagedFileWarning, TapnetError
@@ -367,6 +368,7 @@ def process_died(session: Session, advice: str = "") -> bool:
 
 
 def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> bool:
+    announce_for_processes()
     context = processes.process_context()
     events, stop_all = context.Queue(), context.Event()
     theirs = replace(session, on_event=events.put, should_stop=stop_all.is_set)
