@@ -97,6 +97,8 @@ def test_own_data_under_a_known_name_keep_what_they_have(tmp_path):
     folder = write(tmp_path, node_labels=None).rename(tmp_path / "PTC")
     for file in folder.iterdir():
         file.rename(folder / file.name.replace("SMALL", "PTC"))
+    assert load_dataset(folder).features == "attributes"
+    (folder / "PTC_node_attributes.txt").unlink()
     assert load_dataset(folder).features == "degrees"
 
 

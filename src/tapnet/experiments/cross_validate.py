@@ -51,6 +51,7 @@ class CrossValidation(Summary):
         data: where the data came from, and their checksum.
         baseline: by metric, what always predicting the majority class of the training graphs gives on the same test
             folds, in percent; None for a run that was stored without it.
+        notes: what there is to know of the data: what is not used, copies of a graph in several folds.
 
     Its properties are those of `Summary`: ``mean``, ``std``, ``scores``, ``rules``, ``other_readings``.
     """
@@ -59,6 +60,7 @@ class CrossValidation(Summary):
     final: Path | None = None
     data: Mapping[str, str] | None = None
     baseline: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def baseline_warning(self) -> str:
@@ -81,6 +83,8 @@ class CrossValidation(Summary):
             "trials": [r.trial.key for r in self.results],
             "data": self.data,
             "baseline": None if self.baseline is None else dict(self.baseline),
+            "baseline_warning": self.baseline_warning or None,
+            "notes": list(self.notes),
             "folder": None if self.folder is None else str(self.folder),
         }
         if self.final is not None:
@@ -248,15 +252,16 @@ def _run(
     origin = {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum}
     about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
-    for note in (features_note(data), copies_note(data, stratified_folds(data.y, trials[0].folds))):
-        if note:
-            warnings.warn(f"{data.name}: {note}", DataNote, stacklevel=3)
+    found = (features_note(data), copies_note(data, stratified_folds(data.y, trials[0].folds)))
+    notes = tuple(f"{data.name}: {note}" for note in found if note)
+    for note in notes:
+        warnings.warn(note, DataNote, stacklevel=3)
     with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:
         complete = run_trials(trials, reference, store, on_event=on_event, **options)
     results = [result for trial in trials if (result := store.load(trial)) is not None]
     if not complete:
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
-    return CrossValidation(results, store.folder, data=origin, baseline=_baseline(trials, data))
+    return CrossValidation(results, store.folder, data=origin, baseline=_baseline(trials, data), notes=notes)
 
 
 def _baseline(trials: Sequence[Trial], data: GraphDataset) -> dict[str, float]:

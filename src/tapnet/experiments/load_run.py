@@ -59,7 +59,8 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
     data, baseline = (value if isinstance(value := run.get(key), dict) else None for key in ("data", "baseline"))
     if baseline is not None and not isinstance(baseline.get("accuracy"), int | float):
         baseline = None
-    return CrossValidation(results, folder, data=data, baseline=baseline)
+    notes = tuple(map(printable, run["notes"])) if isinstance(run.get("notes"), list) else ()
+    return CrossValidation(results, folder, data=data, baseline=baseline, notes=notes)
 
 
 def confusion_matrix(
