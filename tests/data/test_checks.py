@@ -95,7 +95,7 @@ def test_real_sets_with_attributes(real_data, name):
     "classes", [[str(i / 7) for i in range(40)], list(range(11)), [0.1, 0.2, 0.3], [np.float64(i) for i in range(30)]]
 )
 def test_a_continuous_target_is_called_one(classes):
-    with pytest.raises(DataError, match=f"{len(classes)} different numbers .* regression"):
+    with pytest.raises(DataError, match=f"{len(classes)} different numbers .*regression"):
         check_classes("data", classes, len(classes) + 1)
 
 
@@ -119,7 +119,7 @@ def test_one_class_is_said_to_be_one():
 
 
 def test_numbers_in_a_tu_file_of_classes_are_said_to_be_a_target(tmp_path):
-    with pytest.raises(DataError, match=r"SMALL_graph_labels.txt:2: '0.75' .* regression"):
+    with pytest.raises(DataError, match=r"SMALL_graph_labels.txt:2: '0.75' .*regression"):
         load_dataset(write(tmp_path, graph_labels="1\n0.75\n"))
 
 

@@ -337,6 +337,7 @@ def test_the_real_archives_have_the_known_numbers(real_data, name):
     measured = (found.graphs, round(found.mean_nodes, 2), round(found.mean_edges, 2), found.classes)
     assert (*measured, dataset.num_features) == REAL[name]
     assert found.differences(CATALOG[name]) == []
+    assert CATALOG[name].largest_class == round(100 * int(dataset.y.bincount().max()) / len(dataset), 1)
     if name == "REDDIT-BINARY":
         assert int((dataset.degree == 0).sum()) == 21
 
