@@ -84,11 +84,6 @@ def raise_error(error: TapnetError) -> None:
     raise error
 
 
-def _note_unused(dataset: GraphDataset) -> None:
-    if note := features_note(dataset):
-        warnings.warn(f"{dataset.name}: {note}", DataNote, stacklevel=2)
-
-
 class _Run(NamedTuple):
     model: SavedModel
     unseen: UnseenCategories | None
@@ -96,7 +91,6 @@ class _Run(NamedTuple):
     show_progress: bool
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
-        _note_unused(dataset)
         with self._counting(len(dataset), dataset.name) as advance:
             for start in range(0, len(dataset), GRAPHS_AT_ONCE):
                 numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
@@ -122,7 +116,6 @@ class _Run(NamedTuple):
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
-            _note_unused(dataset)
             found = [self._predicted(dataset, names)]
         except TapnetError as error:
             if len(group) == 1:
@@ -132,6 +125,8 @@ class _Run(NamedTuple):
 
     def _predicted(self, dataset: GraphDataset, names: list[str]) -> PredictedGroup:
         found = self.model.probabilities(self.model.encode(dataset, names, self.unseen))
+        if note := features_note(dataset):
+            warnings.warn(f"{dataset.name}: {note}", DataNote, stacklevel=2)
         finite = found.isfinite().all(dim=1)
         for i in (~finite).nonzero().flatten().tolist():
             self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))
