@@ -34,7 +34,7 @@ from torch_geometric.data import Data
 
 import tapnet
 from tapnet import GraphDataset, TAPClassifier
-from tapnet.errors import DataError
+from tapnet.errors import DataError, DataNote
 from tapnet.models.tapnet import TAPNet, TAPNetSettings
 from tests.helpers.graphs import datasets, write_graph
 
@@ -438,6 +438,37 @@ def test_categories_under_another_name_are_not_passed_over_in_silence():
     del graphs[0].nodes[0]["element"]
     with pytest.warns(UserWarning, match="some nodes have 'element'"):
         small(epochs=1).fit(graphs, [0, 1] * 3)
+
+
+def test_what_is_not_used_and_graphs_that_are_all_the_same_are_noted():
+    graphs = [nx.complete_graph(4) for _ in range(6)]
+    for i, g in enumerate(graphs):
+        nx.set_edge_attributes(g, float(i), "weight")
+    with pytest.warns(DataNote) as notes:
+        small(epochs=1).fit(graphs, [0, 1] * 3)
+    weight, same = (str(note.message) for note in notes)
+    assert "edge attribute weight" in weight
+    assert "all 6 graphs are the same" in same
+
+
+def test_a_verbose_fit_prints_the_majority_class_and_warns_where_nothing_is_learned(capfd):
+    graphs = [nx.path_graph(n) for n in range(3, 43)]
+    y = ["active"] * 4 + ["inactive"] * 36
+    with pytest.warns(UserWarning, match="not above 90.0 %"):
+        TAPClassifier(
+            verbose=True, epochs=1, lr=1e-9, random_state=1, early_stopping=True, validation_fraction=0.25
+        ).fit(graphs, y)
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("TAPClassifier")]
+    assert [line.partition(": ")[0] for line in lines] == ["TAPClassifier"] * 2
+    assert all("majority class: 90.0 %" in line for line in lines)
+
+
+def test_numbers_of_their_own_are_no_classes():
+    graphs = [nx.path_graph(n) for n in range(3, 23)]
+    with pytest.raises(ValueError, match="continuous"):
+        small().fit(graphs, np.linspace(0, 1, 20))
+    with pytest.raises(ValueError, match="regression"):
+        small().fit(graphs, np.arange(20))
 
 
 def test_numbers_that_look_one_hot_in_one_graph_stay_numbers():

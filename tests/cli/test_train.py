@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import networkx as nx
 import pytest
 
 from tapnet.cli import main
@@ -22,7 +23,8 @@ def test_train_prints_folds_protocol_and_the_papers_number(tmp_path):
     assert "MUTAG, tapnet: " in result.stdout
     assert "(protocol fair: epoch with the lowest validation loss; 3 folds × 2 epochs)" in result.stdout
     assert "the paper prints 93.8 ± 6.0" in result.stdout
-    assert result.stdout.count(" %") == 5  # the headline, the paper's and three other readings
+    assert result.stdout.count(" %") == 6  # the headline, the majority class, the paper's and three other readings
+    assert "majority class: 66.5 %" in result.stdout
     (others,) = [line for line in result.stdout.splitlines() if "best test epoch of each fold" in line]
     assert others.count("±") == 3
     assert {"models", "run.json", "trials"} <= {p.name for p in (tmp_path / "run").iterdir()}
@@ -39,8 +41,47 @@ def test_train_json_is_one_object_and_nothing_else(tmp_path):
     assert values["mean"] == pytest.approx(sum(accuracies) / 2)
     assert 0 <= values["std"] <= 50 < max(accuracies) <= 100
     again = tapnet("train", *QUICK, "--protocol", "paper", "--only-folds", "0,2", "--json", "--out", out)
-    assert again.stderr == ""  # nothing was left to do
+    assert "fold 0" not in again.stderr  # nothing was left to do
     assert json.loads(again.stdout) == values
+
+
+@pytest.fixture
+def imbalanced(tmp_path):
+    """92.5 % of the graphs are of one class, and nothing tells the others apart; edges have weights."""
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    for i in range(40):
+        graph = nx.gnm_random_graph(6, 6 + i % 5, seed=i)
+        nx.set_edge_attributes(graph, 0.5, "weight")
+        nx.write_graphml(graph, folder / f"{i}.graphml")
+    rows = "".join(f"{i},{'active' if i % 14 == 5 else 'inactive'}\n" for i in range(40))
+    (folder / "labels.csv").write_text(f"graph,class\n{rows}")
+    return folder
+
+
+def test_the_majority_class_is_not_sold_as_a_result(imbalanced, tmp_path):
+    """In the text, in JSON, and of the stored run; the weights that nothing reads are named."""
+    words = ("train", imbalanced, "--model", "wl", "--folds", 4, "--out", tmp_path / "run")
+    text = tapnet(*words)
+    assert text.returncode == 0, text.stderr
+    assert "92.5 ± " in text.stdout
+    assert "majority class: 92.5 %" in text.stdout
+    assert "not above 92.5 %" in text.stderr
+    assert "edge attribute weight" in text.stderr
+    values = json.loads(tapnet(*words, "--json").stdout)
+    assert values["baseline"] == {"accuracy": pytest.approx(92.5)}
+    assert "majority class" in values["baseline_warning"]
+    assert any("weight" in note for note in values["notes"])
+
+
+def test_a_number_to_predict_is_called_one(imbalanced):
+    rows = "".join(f"{i},{i * 0.37:.2f}\n" for i in range(40))
+    (imbalanced / "labels.csv").write_text(f"graph,solubility\n{rows}")
+    done = tapnet("train", imbalanced)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "40 different numbers for 40 graphs" in line
+    assert "regression" in line
 
 
 def test_train_takes_every_setting(tmp_path):

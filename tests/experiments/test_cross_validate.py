@@ -11,7 +11,9 @@ import pytest
 import torch
 
 import tapnet
+from tapnet.data.splits import stratified_folds
 from tapnet.errors import SettingError
+from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted
 from tapnet.experiments.store import Store
 
@@ -48,11 +50,35 @@ def test_what_is_stored_is_not_trained_again(mutag, tmp_path):
     assert run == json.loads(json.dumps({**first.to_dict(), "state": "complete"}))
 
 
+@pytest.mark.parametrize("protocol", ["paper", "fair"])
+def test_the_baseline_is_the_majority_class_on_the_same_test_folds(mutag, tmp_path, protocol):
+    result = tapnet.cross_validate(mutag, protocol=protocol, jobs=1, only_folds=[1, 2], out=tmp_path, **QUICK)
+    shares = [100 * float((mutag.y[f] == 1).double().mean()) for f in stratified_folds(mutag.y, 3)[1:]]
+    assert result.baseline == {"accuracy": pytest.approx(np.mean(shares))}
+    assert f"majority class: {np.mean(shares):.1f} %" in repr(result)
+    assert load_run(tmp_path).baseline == result.baseline
+    assert load_run(tmp_path).notes == result.notes
+    assert any("copy in another fold" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("stored", [{}, {"baseline": 3, "notes": 3}, {"baseline": {"f1": 0.5}}])
+def test_a_run_that_was_stored_without_its_baseline_is_read(mutag, tmp_path, stored):
+    result = tapnet.cross_validate(mutag, jobs=1, only_folds=[1], out=tmp_path, **QUICK)
+    run = json.loads((tmp_path / "run.json").read_text())
+    del run["baseline"], run["notes"]
+    (tmp_path / "run.json").write_text(json.dumps(run | stored))
+    assert (load_run(tmp_path).baseline, load_run(tmp_path).notes) == (None, ())
+    assert load_run(tmp_path).mean == result.mean
+    assert load_run(tmp_path).baseline_warning == ""
+    assert "majority" not in repr(load_run(tmp_path))
+
+
 def test_a_final_model_is_ready_to_predict(mutag, tmp_path):
     result = tapnet.cross_validate(mutag, jobs=1, out=tmp_path, final=True, only_folds=[0], **QUICK)
     assert result.to_dict()["final"]["graphs"] == 188
     model = tapnet.load_model(result.folder)
     assert model.card.cross_validation.mean == result.mean
+    assert model.card.cross_validation.baseline == result.baseline
     assert model.card.final.epochs == result.results[0].reading.epoch
     with pytest.warns(UserWarning, match="earlier run"):
         tapnet.cross_validate(mutag, jobs=1, out=tmp_path, only_folds=[0], **QUICK | {"epochs": 3})

@@ -356,10 +356,13 @@ def test_a_layer_of_pyg_has_sliders_and_null_where_it_tells_no_score(mutag, laye
 def test_a_final_model_was_trained_on_every_graph(mutag):
     saved = make_model(mutag)
     final = {"key": "0", "graphs": len(mutag), "epochs": 5, "epochs_rule": "the median"}
-    card = saved.card.replace(final=final, cross_validation={"mean": 84.04, "std": 7.5})
+    measured = {"mean": 84.04, "std": 7.5, "baseline": {"accuracy": 84.04}}
+    card = saved.card.replace(final=final, cross_validation=measured)
     explorer = Explorer(replace(saved, card=card), mutag)
     assert set(explorer.parts) == {"training"}
     assert explorer.model()["accuracy"] == [84.0, 7.5]
+    assert explorer.model()["baseline"] == {"accuracy": 84.04}
+    assert "not above 84.0 %" in explorer.model()["notes"][0]
 
 
 def test_an_accuracy_comes_with_the_share_of_the_largest_class(mutag, explorer):

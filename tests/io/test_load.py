@@ -100,6 +100,8 @@ def test_own_data_under_a_known_name_keep_what_they_have(tmp_path):
     folder = write(tmp_path, node_labels=None).rename(tmp_path / "PTC")
     for file in folder.iterdir():
         file.rename(folder / file.name.replace("SMALL", "PTC"))
+    assert load_dataset(folder).features == "attributes"
+    (folder / "PTC_node_attributes.txt").unlink()
     assert load_dataset(folder).features == "degrees"
 
 
@@ -398,6 +400,7 @@ def test_the_real_archives_have_the_known_numbers(real_data, name):
     measured = (found.graphs, round(found.mean_nodes, 2), round(found.mean_edges, 2), found.classes)
     assert (*measured, dataset.num_features) == REAL[name]
     assert found.differences(CATALOG[name]) == []
+    assert CATALOG[name].largest_class == round(100 * int(dataset.y.bincount().max()) / len(dataset), 1)
     if name == "REDDIT-BINARY":
         assert int((dataset.degree == 0).sum()) == 21
 

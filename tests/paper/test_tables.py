@@ -44,10 +44,11 @@ def test_at_a_glance_is_the_papers_own_table_with_ours_beside(mutag, store_resul
     (section,) = overview(target, cells, {"MUTAG": 24})
     rows = {name: tuple(values) for name, *values in section.rows}
     assert section.header == ("", "MUTAG", "PTC")
-    assert [*rows][:4] == ["graphs", "nodes", "classes", "folds × epochs"]
+    assert [*rows][:5] == ["graphs", "nodes", "classes", "majority class", "folds × epochs"]
     assert rows["graphs"] == ("24 of 188", "344")
     assert rows["nodes"] == ("17.9", "25.5")
     assert rows["classes"] == ("2", "2")
+    assert rows["majority class"] == ("–", "55.8")  # of the whole set
     assert rows["folds × epochs"] == ("10 × 20", "")
     assert rows["TAPNet"] == ("93.8 / 90.9 / –", "73.4 / – / –")
     assert rows["Net_top-k"] == ("– / 71.3 † / –", "71.5 / – / –")

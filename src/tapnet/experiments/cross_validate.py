@@ -54,6 +54,7 @@ class CrossValidation(Summary):
         data: where the data came from, and their checksum.
         baseline: by metric, what always predicting the majority class of the training graphs gives on the same test
             folds, in percent; None for a run that was stored without it.
+        notes: what there is to know of the data: what is not used, copies of a graph in several folds.
 
     Its properties are those of `Summary`: ``mean``, ``std``, ``scores``, ``rules``, ``other_readings``.
     """
@@ -62,6 +63,7 @@ class CrossValidation(Summary):
     final: Path | None = None
     data: Mapping[str, str] | None = None
     baseline: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def baseline_warning(self) -> str:
@@ -91,6 +93,8 @@ class CrossValidation(Summary):
             "trials": [r.trial.key for r in self.results],
             "data": self.data,
             "baseline": None if self.baseline is None else {k: or_null(v) for k, v in self.baseline.items()},
+            "baseline_warning": self.baseline_warning or None,
+            "notes": list(self.notes),
             "folder": None if self.folder is None else str(self.folder),
         }
         if self.final is not None:
@@ -297,9 +301,10 @@ def _run(
     first = trials[0]
     parts = list(splits(data, first.protocol, first.folds, [trial.fold for trial in trials]))
     prepared = find_model(first.model).prepare(data, first.settings)
-    for note in (features_note(prepared), copies_note(data, [part.test.numpy() for part in parts])):
-        if note:
-            warnings.warn(f"{data.name}: {note}", DataNote, stacklevel=3)
+    noted = (features_note(prepared), copies_note(data, [part.test.numpy() for part in parts]))
+    notes = tuple(f"{data.name}: {note}" for note in noted if note)
+    for note in notes:
+        warnings.warn(note, DataNote, stacklevel=3)
     with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:
         complete = run_trials(trials, reference, store, on_event=on_event, **options)
     results = [result for trial in trials if (result := store.load(trial)) is not None]
@@ -307,7 +312,7 @@ def _run(
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
     names = dict.fromkeys([*metrics, first.test_metric])
     baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
-    found = CrossValidation(results, metrics, folder=store.folder, data=origin, baseline=baseline)
+    found = CrossValidation(results, metrics, folder=store.folder, data=origin, baseline=baseline, notes=notes)
     write_predictions(store.folder / "predictions.csv", results, data)
     return found
 

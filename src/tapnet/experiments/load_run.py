@@ -62,7 +62,8 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
     named = run.get("metrics")
     every = [run.get("metric"), *(named if isinstance(named, dict) else ())]
     metrics = [name for name in dict.fromkeys(every) if isinstance(name, str) and name in METRICS]
-    return CrossValidation(results, metrics, folder=folder, data=data, baseline=baseline)
+    notes = tuple(map(printable, run["notes"])) if isinstance(run.get("notes"), list) else ()
+    return CrossValidation(results, metrics, folder=folder, data=data, baseline=baseline, notes=notes)
 
 
 def confusion_matrix(

@@ -105,7 +105,6 @@ class _Run(NamedTuple):
     show_progress: bool
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
-        _note_unused(dataset, self.model)
         with self._counting(len(dataset), dataset.name) as advance:
             for start in range(0, len(dataset), GRAPHS_AT_ONCE):
                 numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
@@ -131,7 +130,6 @@ class _Run(NamedTuple):
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
-            _note_unused(dataset, self.model)
             found = [self._predicted(dataset, names)]
         except TapnetError as error:
             if len(group) == 1:
@@ -147,6 +145,7 @@ class _Run(NamedTuple):
                 return PredictedGroup([], torch.empty(0, self.model.card.shape.num_classes))
             encoded, names = encoded.subset(known), [names[i] for i in known]
         found = self.model.probabilities(encoded)
+        _note_unused(dataset, self.model)
         finite = found.isfinite().all(dim=1)
         for i in (~finite).nonzero().flatten().tolist():
             self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))

@@ -122,6 +122,7 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
         ("graphs", *(_graphs(name, graphs.get(name)) for name in names)),
         ("nodes", *(f"{CATALOG[name].mean_nodes}" for name in names)),
         ("classes", *(f"{CATALOG[name].classes}" for name in names)),
+        ("majority class", *(_majority(name, graphs.get(name)) or "–" for name in names)),
         ("folds × epochs", *(usual_folds_and_epochs(name, cells) for name in names)),
         *((row.label, *(means(name, row) for name in names)) for row in target.rows),
     ]
@@ -206,7 +207,15 @@ def _size(name: str, graphs: int | None) -> str:
     entry = CATALOG.get(name)
     if entry is None:
         return ""
-    return f": {_graphs(name, graphs)} graphs, {entry.mean_nodes} nodes, {entry.classes} classes"
+    majority = _majority(name, graphs)
+    share = f", majority class {majority} %" if majority else ""
+    return f": {_graphs(name, graphs)} graphs, {entry.mean_nodes} nodes, {entry.classes} classes{share}"
+
+
+def _majority(name: str, graphs: int | None) -> str:
+    """The accuracy of always predicting the largest class of the whole set; empty where it is not known."""
+    entry = CATALOG[name]
+    return f"{entry.largest_class}" if entry.largest_class and graphs in (None, entry.graphs) else ""
 
 
 def _graphs(name: str, graphs: int | None) -> str:
