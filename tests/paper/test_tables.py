@@ -79,7 +79,7 @@ def test_a_picture_has_no_row_and_no_panel_of_what_was_not_run(mutag, store_resu
     assert len(figure.axes) == 4
     for ax in figure.axes:
         assert [label.get_text() for label in ax.get_yticklabels()] == ["Net_top-k", "TAPNet"]
-    not_run = " ".join(figure.get_supxlabel().split())
+    not_run = " ".join(figure.legends[0].get_title().get_text().split())
     assert "Net_diff, Net_sort" in not_run
     assert "Net_top-k, TAPNet (PROTEINS)" in not_run
 

@@ -75,8 +75,7 @@ def draw_accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell])
         ax.set_xlabel("accuracy in percent", fontsize=8)
     for ax in axes.flat[len(names) :]:
         ax.remove()
-    _write_not_run(figure, target, names, cells)
-    _legend(figure, axes)
+    _legend(figure, axes, _not_run(figure, target, names, cells))
     return figure
 
 
@@ -84,8 +83,8 @@ def _is_run(name: str, row: Row, cells: Sequence[Cell]) -> bool:
     return any(cell.summary for cell in cells if cell.dataset == name and cell.row is row)
 
 
-def _write_not_run(figure: Any, target: Target, names: Sequence[str], cells: Sequence[Cell]) -> None:
-    """Below a picture, what is not in it because it was not run: each system once, with its data sets."""
+def _not_run(figure: Any, target: Target, names: Sequence[str], cells: Sequence[Cell]) -> str:
+    """What is not in a picture because it was not run: each system once, with its data sets."""
     asked = [name for name in target.datasets if any(cell.dataset == name for cell in cells) or name in names]
     missing = dict[str, list[str]]()
     for row in target.rows:
@@ -93,9 +92,7 @@ def _write_not_run(figure: Any, target: Target, names: Sequence[str], cells: Seq
             where = "all data sets" if len(left) == len(asked) > 1 else ", ".join(left)
             missing.setdefault(where, []).append(row.label)
     words = "; ".join(f"{', '.join(labels)} ({where})" for where, labels in missing.items())
-    if words:
-        width = int(figure.get_size_inches()[0] * 19)
-        figure.supxlabel(textwrap.fill(f"Not run: {words}", width), fontsize=7)
+    return textwrap.fill(f"Not run: {words}", int(figure.get_size_inches()[0] * 19)) if words else ""
 
 
 def _title(name: str, cells: Sequence[Cell]) -> str:
@@ -113,7 +110,7 @@ def _dot(ax: Any, mean: float, std: float, place: float, look: str, label: str) 
     ax.errorbar(mean, place, xerr=std, linestyle="", markersize=4.5, elinewidth=1, label=label, **LOOK[look])
 
 
-def _legend(figure: Any, axes: Any) -> None:
+def _legend(figure: Any, axes: Any, words: str = "") -> None:
     from matplotlib.lines import Line2D
 
     found = dict[str, Any]()
@@ -122,7 +119,8 @@ def _legend(figure: Any, axes: Any) -> None:
             found.setdefault(label, handle)
     if any(DIFFERS in text.get_text() for ax in axes.flat for text in ax.texts):
         found["differs from TAPNet at 5 %"] = Line2D([], [], linestyle="", marker=f"${DIFFERS}$", color=INK)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=len(found), fontsize=8, frameon=False)
+    look = {"ncols": len(found), "fontsize": 8, "frameon": False, "title": words or None, "title_fontsize": 7}
+    figure.legend(found.values(), found.keys(), loc="outside lower center", **look)
 
 
 def draw_lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
@@ -147,8 +145,7 @@ def draw_lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
         ax.set_xlabel("λ, the weight of the connectivity term", fontsize=8)
         _grid(ax)
     axes.flat[0].set_ylabel("accuracy in percent", fontsize=8)
-    _write_not_run(figure, target, names, cells)
-    _legend(figure, axes)
+    _legend(figure, axes, _not_run(figure, target, names, cells))
     return figure
 
 
