@@ -6,7 +6,7 @@ import networkx as nx
 from sklearn.model_selection import train_test_split
 
 from tapnet import TAPClassifier, load_dataset
-from tapnet.viz import plot_graph, save
+from tapnet.viz import save
 
 
 def molecules() -> tuple[list[nx.Graph], list[str]]:
@@ -28,8 +28,9 @@ def main() -> None:
     held_out = f"{len(test)} of {len(graphs)} molecules, held out once (stratified, seed 0)"
     print(f"accuracy after the last of {model.epochs} epochs: {100 * model.score(test, y_test):.1f} % on {held_out}\n")
     print(f"A molecule of those that were held out, {y_test[0]}:")
-    print(model.explain(test[0]))
-    save(plot_graph(model.model_, test[0]), Path("molecule"), ("png",))
+    explanation = model.explain(test[0])
+    print(explanation)
+    save(explanation.plot(), Path("molecule"), ("png",))
     print("\nWritten: molecule.png")
 
 

@@ -69,6 +69,22 @@ def test_a_picture_marks_what_differs_and_what_has_other_epochs(mutag, store_res
     assert figure.legends[0].texts[-1].get_text() == "differs from TAPNet at 5 %"
 
 
+def test_a_picture_has_no_row_and_no_panel_of_what_was_not_run(mutag, store_results, tmp_path, cells_of):
+    store, target = Store(tmp_path), TARGETS["table3"]
+    names = ["MUTAG", "PTC", "DD", "COLLAB"]
+    for name in names:
+        store_results(store, replace(mutag, name=name), TAPNET, 2, EASY)
+        store_results(store, replace(mutag, name=name), TOPK, 2, HARD)
+    target = replace(target, datasets=(*names, "PROTEINS"))
+    figure = draw_accuracies(target, names, cells_of(target, target.datasets, ["paper"], store.results()))
+    assert len(figure.axes) == 4
+    for ax in figure.axes:
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["Net_top-k", "TAPNet"]
+    not_run = " ".join(figure.legends[0].get_title().get_text().split())
+    assert "Net_diff, Net_sort" in not_run
+    assert "Net_top-k, TAPNet (PROTEINS)" in not_run
+
+
 def test_parameters_are_those_of_reddit_binary_and_of_no_other_set(tmp_path, cells_of):
     target = TARGETS["table5"]
     cells = cells_of(target, ["PTC", "REDDIT-BINARY"], ["paper"], [])

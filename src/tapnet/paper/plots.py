@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from tapnet.paper.cells import Cell
 from tapnet.paper.tables import DIFFERS, connectivity_by_layer, remark, usual_folds_and_epochs
-from tapnet.paper.targets import LAMBDAS, Target
+from tapnet.paper.targets import LAMBDAS, Row, Target
 from tapnet.training.protocol import PROTOCOLS
 from tapnet.viz.style import COLOURS, INK, new_figure, save
 
@@ -32,6 +33,8 @@ def draw_target(target: Target, cells: Sequence[Cell], folder: Path) -> list[str
     shown = [cell for cell in cells if cell.dataset in names]
     if target.name == "connectivity":
         names = [name for name in names if any(connectivity_by_layer(cell) for cell in shown if cell.dataset == name)]
+    if target.name == "lambda":  # one λ shows no effect; where there is nothing else, it is shown all the same
+        names = [n for n in names if sum(_is_run(n, row, cells) for row in target.rows) > 1] or names
     if not names:
         return []
     draw = {"lambda": draw_lambda, "connectivity": draw_connectivity}.get(target.name, draw_accuracies)
@@ -39,13 +42,20 @@ def draw_target(target: Target, cells: Sequence[Cell], folder: Path) -> list[str
 
 
 def draw_accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
-    """Draws one panel per data set: each system's accuracy by each protocol, beside the paper's."""
-    rows = [row.label for row in target.rows]
-    columns = min(3, len(names))
+    """Draws one panel per data set: each system's accuracy by each protocol, beside the paper's.
+
+    A panel has the systems that were run on its data set; below the picture stands what was not.
+    """
+    run = {name: [row for row in target.rows if _is_run(name, row, cells)] for name in names}
+    columns = len(names) if len(names) < 4 else min((3, 2, 4), key=lambda count: -len(names) % count)
     lines = -(-len(names) // columns)
-    figure, axes = new_figure(2.2 + 3.1 * columns, 0.9 + lines * (0.7 + 0.34 * len(rows)), lines, columns, sharey=True)
+    most = [max(len(run[name]) for name in names[i * columns : (i + 1) * columns]) for i in range(lines)]
+    heights = [0.7 + 0.34 * count for count in most]
+    figure, axes = new_figure(
+        1.2 + 4.1 * columns, 1.1 + sum(heights), lines, columns, gridspec_kw={"height_ratios": heights}
+    )
     for ax, name in zip(axes.flat, names, strict=False):
-        for place, row in enumerate(target.rows):
+        for place, row in enumerate(run[name]):
             of_row = [c for c in cells if c.dataset == name and c.row is row]
             printed = of_row[0].printed
             if printed is not None:
@@ -58,15 +68,31 @@ def draw_accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell])
                     at = (cell.summary.mean + cell.summary.std, place + shift)
                     ax.annotate(remark(cell, cells), at, (1, 0), textcoords="offset points", fontsize=6, va="center")
         ax.set_title(_title(name, cells), fontsize=9)
-        ax.set_yticks(range(len(rows)), rows)
+        ax.set_yticks(range(len(run[name])), [row.label for row in run[name]])
         _grid(ax, "x")
         ax.set_axisbelow(True)
-        ax.set_ylim(len(rows) - 0.5, -0.6)
+        ax.set_ylim(len(run[name]) - 0.5, -0.6)
         ax.set_xlabel("accuracy in percent", fontsize=8)
     for ax in axes.flat[len(names) :]:
-        ax.axis("off")
-    _legend(figure, axes)
+        ax.remove()
+    _legend(figure, axes, _not_run(figure, target, names, cells))
     return figure
+
+
+def _is_run(name: str, row: Row, cells: Sequence[Cell]) -> bool:
+    return any(cell.summary for cell in cells if cell.dataset == name and cell.row is row)
+
+
+def _not_run(figure: Any, target: Target, names: Sequence[str], cells: Sequence[Cell]) -> str:
+    """What is not in a picture because it was not run: each system once, with its data sets."""
+    asked = [name for name in target.datasets if any(cell.dataset == name for cell in cells) or name in names]
+    missing = dict[str, list[str]]()
+    for row in target.rows:
+        if left := [name for name in asked if not _is_run(name, row, cells)]:
+            where = "all data sets" if len(left) == len(asked) > 1 else ", ".join(left)
+            missing.setdefault(where, []).append(row.label)
+    words = "; ".join(f"{', '.join(labels)} ({where})" for where, labels in missing.items())
+    return textwrap.fill(f"Not run: {words}", int(figure.get_size_inches()[0] * 19)) if words else ""
 
 
 def _title(name: str, cells: Sequence[Cell]) -> str:
@@ -84,7 +110,7 @@ def _dot(ax: Any, mean: float, std: float, place: float, look: str, label: str) 
     ax.errorbar(mean, place, xerr=std, linestyle="", markersize=4.5, elinewidth=1, label=label, **LOOK[look])
 
 
-def _legend(figure: Any, axes: Any) -> None:
+def _legend(figure: Any, axes: Any, words: str = "") -> None:
     from matplotlib.lines import Line2D
 
     found = dict[str, Any]()
@@ -93,7 +119,8 @@ def _legend(figure: Any, axes: Any) -> None:
             found.setdefault(label, handle)
     if any(DIFFERS in text.get_text() for ax in axes.flat for text in ax.texts):
         found["differs from TAPNet at 5 %"] = Line2D([], [], linestyle="", marker=f"${DIFFERS}$", color=INK)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=len(found), fontsize=8, frameon=False)
+    look = {"ncols": len(found), "fontsize": 8, "frameon": False, "title": words or None, "title_fontsize": 7}
+    figure.legend(found.values(), found.keys(), loc="outside lower center", **look)
 
 
 def draw_lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Any:
@@ -118,7 +145,7 @@ def draw_lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
         ax.set_xlabel("λ, the weight of the connectivity term", fontsize=8)
         _grid(ax)
     axes.flat[0].set_ylabel("accuracy in percent", fontsize=8)
-    _legend(figure, axes)
+    _legend(figure, axes, _not_run(figure, target, names, cells))
     return figure
 
 
@@ -150,6 +177,6 @@ def draw_connectivity(target: Target, names: Sequence[str], cells: Sequence[Cell
         axes[0, column].set_title(f"{_title(name, shown)}, protocol {protocol}", fontsize=9)
         axes[1, column].set_xlabel("after pooling layer", fontsize=8)
     axes[0, 0].set_ylabel("isolated nodes, percent", fontsize=8)
-    axes[1, 0].set_ylabel("components a graph", fontsize=8)
+    axes[1, 0].set_ylabel("components of a graph", fontsize=8)
     _legend(figure, axes)
     return figure
