@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tapnet.cli.app import DataDir, ModelFile, OwnPool, notes, own_pool
+from tapnet.cli.app import DataDir, ModelFile, OwnPool, discard, notes, own_pool, say
 from tapnet.errors import DataError, SettingError, TapnetError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def predict(
     def report(error: TapnetError) -> None:
         nonlocal failed
         failed += 1
-        typer.echo(f"tapnet: {error}", err=True)
+        say(error)
 
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         write(header(classes))
@@ -76,10 +75,10 @@ def predict(
         if not done:
             raise _NothingToWriteError
     if unseen.graphs:
-        typer.echo(f"tapnet: {unseen}", err=True)
+        say(unseen)
     problems = f", {failed} could not be read" if failed else ""
     graphs_done = "1 graph" if done == 1 else f"{done} graphs"
-    typer.echo(f"tapnet: {graphs_done} predicted{problems}{_expectation(saved) if done else ''}", err=True)
+    say(f"{graphs_done} predicted{problems}{_expectation(saved) if done else ''}")
     if failed:
         raise typer.Exit(1)
 
@@ -114,10 +113,12 @@ def _writing(out: Path | None) -> Iterator[Callable[[str], None]]:
             with replacing(out) as file:
                 yield _writer(file)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it ends
+        discard(sys.stdout)
         raise typer.Exit from None
     except OSError as error:
-        raise TapnetError(f"{out or 'standard output'}: cannot be written ({error.strerror or error})") from None
+        if out is None:
+            raise
+        raise TapnetError(f"{out}: cannot be written ({error.strerror or error})") from None
 
 
 def _writer(stream: IO[bytes]) -> Callable[[str], None]:

@@ -31,9 +31,10 @@ def check_structure(dataset: GraphDataset) -> None:
     _require_pointers(dataset, "node_ptr", nodes)
     _require_pointers(dataset, "rowptr", edges)
     _require(len(dataset.y) == graphs and _is_within(dataset.y, len(dataset.classes)), dataset, "y")
-    size = np.repeat(dataset.nodes_per_graph.numpy(), dataset.nodes_per_graph.numpy())  # of each node's graph
-    col = dataset.col.numpy()
-    _require((col >= 0).all() and (col < np.repeat(size, dataset.degree.numpy())).all(), dataset, "col")
+    col, begin = dataset.col.numpy(), dataset.rowptr.numpy()[dataset.node_ptr.numpy()]  # where each graph's edges begin
+    has_edges = np.diff(begin) > 0
+    largest = np.maximum.reduceat(col, begin[:-1][has_edges]) if has_edges.any() else col
+    _require((col >= 0).all() and (largest < dataset.nodes_per_graph.numpy()[has_edges]).all(), dataset, "col")
     rows = {"node": nodes, "edge": edges}
     for name, of in NODE_AND_EDGE_DATA.items():
         if (values := getattr(dataset, name)) is None:
