@@ -135,8 +135,8 @@ def _run() -> Any:
     except MemoryError as error:
         stop(f"there is not enough memory for this{f' ({error})' if str(error) else ''}", 1)
     except RuntimeError as error:
-        if "not enough memory" not in str(error):  # torch's words
-            raise
+        if not any(words in str(error) for words in ("allocate memory", "not enough memory", "out of memory")):
+            raise  # else torch's words
         stop("there is not enough memory for this", 1)
     except OSError as error:
         if error.filename is not None:
