@@ -42,6 +42,7 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 
 def write_atomically(file: Path, content: bytes) -> None:
     """Writes a file that is whole or not there; a TapnetError says in one sentence what prevents it."""
+    check_name(file)
     try:
         with replacing(file) as out:
             out.write(content)
@@ -112,6 +113,23 @@ def read_regular(file: Path, limit: int) -> bytes:
         return stream.read(size)
 
 
+@contextmanager
+def reading(name: object) -> Iterator[None]:
+    """Has what the system or the memory refuses while ``name`` is read said in one sentence.
+
+    Raises:
+        DataError: instead of an OSError or a MemoryError; the message names the file.
+    """
+    try:
+        yield
+    except TapnetError:
+        raise
+    except MemoryError:
+        raise DataError(f"{name}: needs more memory than there is") from None
+    except OSError as error:
+        raise DataError(f"{error.filename or name}: cannot be read ({error.strerror or error})") from None
+
+
 # ---- names and kinds of files ----
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -125,7 +143,7 @@ def printable(text: object) -> str:
 def check_name(name: object) -> None:
     """Raises a DataError for a name with control characters: names stand in messages, which a terminal shows."""
     if _CONTROL.search(str(name)):
-        raise DataError(f"{printable(name)}: a name with control characters in it, which is not read for safety")
+        raise DataError(f"{printable(name)}: a name with control characters in it, which is not used for safety")
 
 
 def path_exists(path: Path) -> bool:

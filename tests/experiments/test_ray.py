@@ -9,7 +9,7 @@ import pytest
 
 from tapnet import load_dataset
 from tapnet.cli.app import find_cluster
-from tapnet.errors import SettingError
+from tapnet.errors import SettingError, TapnetError
 from tapnet.experiments.backends.pool import DataReference, Event, run_trials
 from tapnet.experiments.backends.ray import Cluster, Mailbox
 from tapnet.experiments.store import Store
@@ -85,6 +85,24 @@ def test_a_stopped_run_leaves_checkpoints_that_go_on_without_the_cluster(nodes, 
     assert run_trials(trials, MUTAG, store)
     assert run_trials(trials, MUTAG, serial)
     same_bits(serial, store, trials)
+
+
+@pytest.mark.slow
+def test_a_killed_mailbox_is_one_sentence_and_the_run_goes_on_without_it(nodes, tmp_path):
+    import ray
+
+    trials, store, killed = make(2, epochs=200), Store(tmp_path / "ray"), []
+
+    def kill(event):
+        if event.epoch >= 5 and not killed:
+            (actor,) = (a for a in ray.util.state.list_actors() if a.class_name == "Mailbox" and a.state == "ALIVE")
+            killed.append(actor.pid)
+            os.kill(actor.pid, signal.SIGKILL)
+
+    with pytest.raises(TapnetError, match="running it again continues"):
+        run_trials(trials, MUTAG, store, checkpoint_every=2, on_event=kill, cluster=Cluster(nodes.address))
+    assert killed
+    assert any(store.checkpoint_file(trial).exists() for trial in trials)
 
 
 @pytest.mark.slow

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
+import io
 import math
+import os
 import re
 import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -76,6 +79,9 @@ POOLS = "{pools}"  # in a help: the names of the pooling layers
 
 machine = partial(typer.Option, rich_help_panel="Machine")
 
+# Of a file without a name: standard output, as everything else is written in `tapnet.files`.
+OUTPUT_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EPIPE}
+
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
 
 DataDir = Annotated[
@@ -94,8 +100,28 @@ OwnPool = Annotated[
 
 def main() -> None:
     """Runs the command; a user's mistake is one line on standard error, never a traceback."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  # closed by whoever started the program
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # else a letter that the encoding lacks is the end of all work
+            stream.reconfigure(errors="backslashreplace")
     before = signal.signal(signal.SIGINT, _remember_interrupt)
     sys.unraisablehook = _say_unless_interrupted
+    try:
+        code = _run()
+    except SystemExit as ended:
+        code = ended.code
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = code or _output_failed(error)
+    raise SystemExit(code)
+
+
+def _run() -> Any:
+    """The exit code of the command, or a SystemExit with it."""
     try:
         code = app(standalone_mode=False)
     except TapnetError as error:
@@ -103,14 +129,33 @@ def main() -> None:
     except TyperException as error:
         if error.format_message():  # empty where help was shown instead
             stop(" ".join(error.format_message().replace("Value error, ", "").split()), 2)
-        raise SystemExit(2) from None
+        return 2
     except (Abort, KeyboardInterrupt):
         code = INTERRUPTED
-    finally:
-        signal.signal(signal.SIGINT, before)
+    except MemoryError as error:
+        stop(f"there is not enough memory for this{f' ({error})' if str(error) else ''}", 1)
+    except RuntimeError as error:
+        if not any(words in str(error) for words in ("allocate memory", "not enough memory", "out of memory")):
+            raise  # else torch's words
+        stop("there is not enough memory for this", 1)
+    except OSError as error:
+        if error.filename is not None:
+            stop(f"{error.filename}: {error.strerror}", 1)
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        return _output_failed(error)
     if code == INTERRUPTED:
         stop("stopped", INTERRUPTED)
-    raise SystemExit(code or 0)
+    return code or 0
+
+
+def _output_failed(error: OSError) -> int:
+    """The exit code for standard output that cannot be written; a reader who has had enough is no failure."""
+    discard(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return 0
+    say(f"standard output: cannot be written ({error.strerror or error})")
+    return 1
 
 
 interrupts: list[int] = []
@@ -130,10 +175,31 @@ def _say_unless_interrupted(lost: Any) -> None:
 
 def stop(message: str, code: int) -> NoReturn:
     """Prints the message as one line on standard error and ends the program with the code."""
+    say(message)
+    raise SystemExit(code)
+
+
+def say(message: object) -> None:
+    """Prints ``tapnet: message`` as one line on standard error; where that cannot be written, nothing."""
     from tapnet.files import printable  # the words may be a stranger's
 
-    print(f"tapnet: {printable(message)}", file=sys.stderr)
-    raise SystemExit(code)
+    print_error(f"tapnet: {printable(message)}")
+
+
+def print_error(line: str) -> None:
+    """Prints a line on standard error; that it cannot be written is no reason to lose what is computed."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: Any) -> None:
+    """Lets what is still in the stream go nowhere: Python would complain when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _show_version(wanted: bool) -> None:
@@ -206,7 +272,7 @@ def notes() -> Iterator[None]:
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in shown:
-            typer.echo(f"tapnet: {message}", err=True)
+            say(message)
         shown.add(str(message))
 
     with warnings.catch_warnings():

@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tapnet.cli.app import DataDir, ModelFile, OwnPool, notes, own_pool
+from tapnet.cli.app import DataDir, ModelFile, OwnPool, discard, notes, own_pool, say
 from tapnet.errors import DataError, SettingError, TapnetError
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def predict(
     def report(error: TapnetError) -> None:
         nonlocal failed
         failed += 1
-        typer.echo(f"tapnet: {error}", err=True)
+        say(error)
 
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         write(header(classes))
@@ -90,12 +89,12 @@ def predict(
             raise _NothingToWriteError
     left_out = 0 if allow_unknown else unseen.foreign
     for note in unseen.notes:
-        typer.echo(f"tapnet: {note}", err=True)
+        say(note)
     problems = f", {failed} could not be read" if failed else ""
     problems += f", {left_out} left out (--allow-unknown predicts them)" if left_out else ""
     graphs_done = "1 graph" if done == 1 else f"{done} graphs"
     expectation = _expectation(saved) if done + left_out > unseen.foreign else ""  # it says nothing of foreign graphs
-    typer.echo(f"tapnet: {graphs_done} predicted{problems}{expectation}", err=True)
+    say(f"{graphs_done} predicted{problems}{expectation}")
     if failed or left_out:
         raise typer.Exit(1)
 
@@ -138,10 +137,12 @@ def _writing(out: Path | None) -> Iterator[Callable[[str], None]]:
             with replacing(out) as file:
                 yield _writer(file)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains when it ends
+        discard(sys.stdout)
         raise typer.Exit from None
     except OSError as error:
-        raise TapnetError(f"{out or 'standard output'}: cannot be written ({error.strerror or error})") from None
+        if out is None:
+            raise
+        raise TapnetError(f"{out}: cannot be written ({error.strerror or error})") from None
 
 
 def _writer(stream: IO[bytes]) -> Callable[[str], None]:

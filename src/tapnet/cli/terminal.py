@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tapnet.cli.app import print_error
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
 from tapnet.experiments.trial import Trial
@@ -38,10 +39,9 @@ def fold_lines(one_system: bool = True) -> OnEvent:
     def show(event: Event) -> None:
         about = f"{event.trial.dataset} {label_of(event, one_system)}"
         if event.epoch == 0:
-            print(f"{about}: waiting for it", file=sys.stderr, flush=True)
+            print_error(f"{about}: waiting for it")
         if event.epoch == event.trial.training.epochs:
-            score = METRICS[event.trial.test_metric].in_words(event.accuracy)
-            print(f"{about}: {score}", file=sys.stderr, flush=True)
+            print_error(f"{about}: {METRICS[event.trial.test_metric].in_words(event.accuracy)}")
 
     return show
 

@@ -39,9 +39,10 @@ def check_structure(dataset: GraphDataset) -> None:
         _require(y.dtype == torch.int64 and y.dim() == 1 and _is_within(y, len(dataset.classes)), dataset, "y")
     else:
         _require(dataset.y.dtype == torch.float32 and dataset.y.dim() == 2, dataset, "y")
-    size = np.repeat(dataset.nodes_per_graph.numpy(), dataset.nodes_per_graph.numpy())  # of each node's graph
-    col = dataset.col.numpy()
-    _require((col >= 0).all() and (col < np.repeat(size, dataset.degree.numpy())).all(), dataset, "col")
+    col, begin = dataset.col.numpy(), dataset.rowptr.numpy()[dataset.node_ptr.numpy()]  # where each graph's edges begin
+    has_edges = np.diff(begin) > 0
+    largest = np.maximum.reduceat(col, begin[:-1][has_edges]) if has_edges.any() else col
+    _require((col >= 0).all() and (largest < dataset.nodes_per_graph.numpy()[has_edges]).all(), dataset, "col")
     rows = {"node": nodes, "edge": edges}
     for name, of in NODE_AND_EDGE_DATA.items():
         if (values := getattr(dataset, name)) is None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from tapnet.data.checks import copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataNote, SettingError
@@ -19,7 +21,7 @@ from tapnet.experiments.backends.processes import available_cores, torchrun_rank
 from tapnet.experiments.final import FinalTrial, is_of_another_run, train_final
 from tapnet.experiments.predictions import write_predictions
 from tapnet.experiments.progress import progress_bars
-from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted
+from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, describe_model
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary, changed_settings, or_null
 from tapnet.experiments.trial import Trial, digest
@@ -260,6 +262,8 @@ def cross_validate(
         select_by=chooser,
         class_weight=class_weight or "",
     )
+    if spec.fit is None:
+        _check_card(first, data)
     trials = [replace(first, fold=fold) for fold in numbers]
     options: dict[str, Any] = {
         "jobs": 1 if is_only_here else jobs or max(1, available_cores() // threads),
@@ -334,6 +338,15 @@ def _train_final(found: CrossValidation, data: GraphDataset, store: Store, check
             return train_final(found, data, store, checkpoint_every=checkpoint_every, progress=advance)
     except KeyboardInterrupt:
         raise Interrupted("stopped while training the final model") from None
+
+
+def _check_card(trial: Trial, data: GraphDataset) -> None:
+    """Refuses data of which no model file could speak, before anything is trained."""
+    try:
+        describe_model(trial, data)
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise SettingError(f"{data.name}: a model of this data set could not be read again: {reason}") from None
 
 
 def _training_settings(spec: ModelSpec, given: dict[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def _word(value: Any) -> str:
 def _dataset_name(value: Any) -> str:
     name = _word(value)
     check_name(name)
-    if name != Path(name).name or name.startswith((".", "~")):
+    if name != Path(name).name or name == ".." or name.startswith("~"):
         raise ValueError(f"it names {name!r} where the name of a data set belongs")
     return name
 
@@ -267,6 +267,8 @@ def read_model(file: str | Path) -> tuple[dict[str, Tensor], ModelCard]:
         checksum = said.pop("checksum", None)
     except FileNotFoundError:
         raise DataError(f"{file}: no such file") from None
+    except MemoryError:
+        raise DataError(f"{file}: needs more memory than there is") from None
     except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{file}: not a model of tapnet, which are .safetensors files with a description") from None
     except OSError as error:

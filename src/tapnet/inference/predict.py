@@ -15,6 +15,7 @@ from torch import Tensor
 from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, TapnetError
+from tapnet.files import reading
 from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
 from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
@@ -71,7 +72,8 @@ def predict_inputs(
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
-            layout = find(name, data_dir).layout
+            with reading(name):
+                layout = find(name, data_dir).layout
             if layout.kind != "graphs":
                 yield from run.of_dataset(load_dataset(name, data_dir, features=model.features), prefix)
             elif layout.place.is_file():

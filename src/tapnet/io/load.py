@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from tapnet.data.catalog import find_entry, names_by_count
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError, SettingError
+from tapnet.files import reading
 from tapnet.io import parsed_cache
+from tapnet.io.dataset_files import Layout
 from tapnet.io.download import is_intact
 from tapnet.io.locate import find
 from tapnet.io.read import read_layout
@@ -59,18 +61,13 @@ def load_dataset(
         >>> load_dataset("MUTAG")
         GraphDataset('MUTAG', graphs=188, nodes=3371, edges=3721, classes=2, labels=7)
     """
-    layout, place = find(name_or_path, data_dir, download=download)
-    columns = {"smiles": smiles, "target": target, "task": task}
-    if layout.kind == "molecules" or any(given is not None for given in columns.values()):
-        dataset = read_layout(layout, **columns)
-    elif (parsed := parsed_cache.load(layout)) is not None:
-        dataset = parsed
-    else:
-        if place == "cache" and not is_intact(layout.root):
-            raise DataError(f"{layout.root}: has changed since it was downloaded; delete it to download it again")
-        signature = parsed_cache.signature(layout)
-        dataset = read_layout(layout)
-        parsed_cache.save(layout, dataset, signature)
+    columns: dict[str, Any] = {"smiles": smiles, "target": target, "task": task}
+    with reading(name_or_path):
+        layout, place = find(name_or_path, data_dir, download=download)
+        if layout.kind == "molecules" or any(given is not None for given in columns.values()):
+            dataset = read_layout(layout, **columns)
+        else:
+            dataset = parsed_cache.load(layout) or _read(layout, place)
     for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again
         warnings.warn(note, stacklevel=2)
     dataset = replace(dataset, source=str(layout.root), place=place)
@@ -85,6 +82,18 @@ def load_dataset(
     if wanted == "labels" and features is None and dataset.node_labels is None:
         wanted = dataset.features  # somebody's own data under the name of one of the paper's sets
     return dataset if wanted == dataset.features else dataset.with_features(wanted)
+
+
+def _read(layout: Layout, place: str) -> GraphDataset:
+    """Parses the files, and keeps what was parsed."""
+    if place == "cache" and not is_intact(layout.root):
+        raise DataError(f"{layout.root}: has changed since it was downloaded; delete it to download it again")
+    signature = parsed_cache.signature(layout)
+    dataset = read_layout(layout)
+    if parsed_cache.signature(layout) != signature:
+        raise DataError(f"{layout.root}: was changed while it was read; load it again")
+    parsed_cache.save(layout, dataset, signature)
+    return dataset
 
 
 def check_features(features: str | None) -> Features | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
 from tapnet.errors import DatasetNotFoundError, DownloadError, SettingError, did_you_mean
-from tapnet.files import check_name, path_exists
+from tapnet.files import check_name, expanded, path_exists
 from tapnet.io import download as downloads
 from tapnet.io.dataset_files import GRAPH_ENDINGS, MOLECULE_ENDINGS, Layout, find_layout, layout_of
 
@@ -42,7 +42,7 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
         raise SettingError("the name of the data set is empty")
     check_name(text)
     folders = _folders(data_dir)
-    path = Path(text).expanduser()
+    path = expanded(text) if text.startswith("~") else Path(text)
     is_path = isinstance(name_or_path, Path) or os.sep in text or path.name in ("", "..")
     if is_path or path.suffix in (".zip", ".txt") or text.lower().endswith((*GRAPH_ENDINGS, *MOLECULE_ENDINGS)):
         if not path_exists(path):
@@ -65,7 +65,7 @@ def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
     folders = []
     given, kind = (os.environ.get("TAPNET_DATA"), "TAPNET_DATA") if data_dir is None else (data_dir, "data-dir")
     if given:
-        folders.append((Path(given).expanduser(), kind))
+        folders.append((expanded(given), kind))
         if not folders[0][0].is_dir():
             raise SettingError(f"{kind.replace('-', '_')}: {folders[0][0]} is not a folder")
     grakel = find_spec("grakel")  # looked up, not imported

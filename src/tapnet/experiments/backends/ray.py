@@ -64,39 +64,49 @@ class Cluster:
 
 def run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> None:
     """Runs every trial; those that were asked to stop early have checkpoints in the store then."""
-    store = session.store
     with _connected(cluster) as ray:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        try:
+            _run_trials(ray, trials, session, cluster)
+        except ray.exceptions.RayTaskError:
+            raise  # a fault of the program, as `_answer` found
+        except ray.exceptions.RayError as error:  # the mailbox was killed, or the node that has it
+            raise _lost("the connection to the trials", error) from None
 
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
-        begun = [(trial, state) for trial in trials if (state := store.load_checkpoint(trial)) is not None]
-        ray.get([mailbox.keep.remote(trial.key, pack_checkpoint(trial, state)) for trial, state in begun])
-        task = ray.remote(_run_on_worker).options(
-            num_cpus=cluster.cpus_per_trial,
-            num_gpus=cluster.gpus_per_trial,
-            max_retries=RETRIES,
-            scheduling_strategy="SPREAD",
-        )
-        shared = [ray.put(session.data.load())], mailbox, session.checkpoint_every, session.pools
-        running, by_key = {task.remote(trial, *shared): trial for trial in trials}, {t.key: t for t in trials}
-        while running:
-            ended, _ = ray.wait(list(running), timeout=0.2)
-            if session.should_stop():
-                mailbox.stop.remote()
-            answers = {running.pop(one): _answer(ray, one) for one in ended}
-            events, checkpoints = ray.get(mailbox.take.remote([trial.key for trial in answers]))
-            for key, packed in checkpoints.items():
-                write_atomically(store.checkpoint_file(by_key[key]), packed)
-            for trial, answer in answers.items():
-                if answer is None:
-                    continue
+
+def _run_trials(ray: Any, trials: Sequence[Trial], session: Session, cluster: Cluster) -> None:
+    store = session.store
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
+    begun = [(trial, state) for trial in trials if (state := store.load_checkpoint(trial)) is not None]
+    ray.get([mailbox.keep.remote(trial.key, pack_checkpoint(trial, state)) for trial, state in begun])
+    task = ray.remote(_run_on_worker).options(
+        num_cpus=cluster.cpus_per_trial,
+        num_gpus=cluster.gpus_per_trial,
+        max_retries=RETRIES,
+        scheduling_strategy="SPREAD",
+    )
+    shared = [ray.put(session.data.load())], mailbox, session.checkpoint_every, session.pools
+    running, by_key = {task.remote(trial, *shared): trial for trial in trials}, {t.key: t for t in trials}
+    while running:
+        ended, _ = ray.wait(list(running), timeout=0.2)
+        if session.should_stop():
+            mailbox.stop.remote()
+        done = set()  # stored before anything else is asked for: what is computed is kept
+        for one in ended:
+            if (answer := _answer(ray, one)) is not None:
                 if answer.model is not None:
-                    store.save_model(trial, *answer.model)
+                    store.save_model(running[one], *answer.model)
                 store.save(answer.result)
-                store.drop_checkpoint(trial)
-            for event in events:
-                session.on_event(event)
+                store.drop_checkpoint(running[one])
+                done.add(running[one].key)
+        events, checkpoints = ray.get(mailbox.take.remote([running.pop(one).key for one in ended]))
+        for key, packed in checkpoints.items():
+            if key not in done:
+                write_atomically(store.checkpoint_file(by_key[key]), packed)
+        for event in events:
+            session.on_event(event)
 
 
 class Answer(NamedTuple):
@@ -267,10 +277,16 @@ def _answer(ray: Any, task: Any) -> Answer | None:
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, TapnetError):
             raise error.cause from None
+        if isinstance(error.cause, ray.exceptions.RayError):  # the mailbox was killed
+            raise _lost("the connection of a trial", error.cause) from None
         raise
     except ray.exceptions.RayError as error:
-        lost = f"a trial was lost {RETRIES + 1} times ({_first_line(error)})"
-        raise TapnetError(f"{lost}; running it again continues from its last checkpoint") from None
+        raise _lost(f"a trial, {RETRIES + 1} times,", error) from None
+
+
+def _lost(what: str, error: Exception) -> TapnetError:
+    again = "running it again continues from the last checkpoint"
+    return TapnetError(f"the cluster has lost {what} ({_first_line(error)}); {again}")
 
 
 def _first_line(error: Exception) -> str:
