@@ -186,7 +186,7 @@ BAD = {
     "dangling.json": b'{"nodes": [{"id": 1, "label": "C"}], "links": [{"source": 1, "target": 2}]}',
     "surrogate.json": b'{"nodes": [{"id": "\\ud800"}, {"id": "\\ud800"}], "links": []}',
     "one-hash.json": json.dumps({"nodes": [{"id": i * (2**61 - 1)} for i in range(110_000)], "links": []}).encode(),
-    "two-links.json": b'{"nodes": [{"label": "C"}, {"label": "C"}], "links": [{"source": 0, "target": 1}], "links": []}',
+    "two-links.json": NITROBENZENE[:-1].encode() + b', "links": []}',
     "defaults.graphml": (
         b"<graphml xmlns='http://graphml.graphdrawing.org/xmlns'>"
         + b"".join(b"<key id='%d' for='node' attr.name='%d'><default>1</default></key>" % (i, i) for i in range(10_000))
@@ -366,8 +366,7 @@ def answers(*asked, threads=1):
         try:
             await pool.answer(client, lambda: order.append((client, number)) or {})
         except HTTPException as error:
-            assert error.status_code == 503
-            order.append(None)
+            order.append(None if error.status_code == 503 else error)
 
     async def run():
         pool = server.WorkerPool(threads)

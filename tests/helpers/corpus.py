@@ -1299,6 +1299,8 @@ def upload_cases() -> Iterator[Case]:
 
 
 def all_cases(trained: Trained) -> list[Case]:
+    from tests.helpers.corpus_grid import grid_cases
+
     cases = [
         *tu_cases(),
         *text_cases(),
@@ -1310,6 +1312,7 @@ def all_cases(trained: Trained) -> list[Case]:
         *setting_cases(),
         *store_cases(trained),
         *upload_cases(),
+        *grid_cases(trained),
     ]
     twice = [key for key, times in Counter(case.key for case in cases).items() if times > 1]
     assert not twice, twice
