@@ -1335,6 +1335,7 @@ def main() -> None:
 
     if len(sys.argv) != 2:
         raise SystemExit("python tests/helpers/corpus.py FOLDER")
+    sys.path.insert(0, str(Path(__file__).parents[2]))  # for the grid
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:

@@ -214,6 +214,7 @@ def graphml_grid() -> Iterator[Case]:
 def table_grid() -> Iterator[Case]:
     files = graph_folder()
     rows = files["labels.csv"].splitlines(True)
+    fine = {"blank", "of one comma", "of a thousand columns", "of a comment"}  # which is a class like any other
     for place in (1, len(rows) - 1):
         for name, row in {
             "blank": b" \n",
@@ -232,6 +233,7 @@ def table_grid() -> Iterator[Case]:
                 f"line {place + 1} {name}",
                 ("train", "./graphs", *QUICK),
                 under("graphs", {**files, "labels.csv": table}),
+                accepted=name in fine,
             )
 
 
@@ -351,11 +353,11 @@ def setting_grid() -> Iterator[Case]:
     small = under("SMALL", tu_files())
     quick = ("--protocol", "paper", "--folds", "2", "--epochs", "1", "--jobs", "1")
     for setting in ("hidden_channels", "classifier_channels", "connectivity", "dropout", "classifier_dropout", "aux"):
-        for value in ("null", "[]", "{}", '"x"', "NaN", "-Infinity", "true", "-1e400", "[1]", '{"a": 1}'):
+        for value in ("[]", "{}", '"x"', "NaN", "-Infinity", "true", "-1e400", "[1]", '{"a": 1}'):
             words = ("train", "./SMALL", *quick, "--set", f"{setting}={value}")
             yield Case("settings", "wrong types", f"{setting}={value}", words, small)
     for setting in ("norm", "pool", "similarity", "gate", "activation", "local_voting", "global_voting"):
-        for value in ("null", "[]", "{}", '"x"', "NaN", "5", "[1]"):
+        for value in ("[]", "{}", '"x"', "NaN", "5", "[1]"):
             words = ("train", "./SMALL", *quick, "--set", f"{setting}={value}")
             yield Case("settings", "wrong types", f"{setting}={value}", words, small)
     for value in (2**63, 10**400, -1, 0):
@@ -380,4 +382,4 @@ def upload_grid() -> Iterator[Case]:
     yield case("missing or doubled parts", "links twice", good[:-1] + b', "links": []}')
     yield case("missing or doubled parts", "links and edges", good[:-1] + b', "edges": []}')
     deep = b'{"nodes": [{"label": "C", "x": ' + b"[" * 800 + b"]" * 800 + b'}], "links": []}'
-    yield case("nested deeply", "an attribute that the model does not read", deep, accepted=True)
+    yield case("nested deeply", "an attribute that the model does not read", deep)
