@@ -1,5 +1,6 @@
 """The page's server: what it answers, what it refuses, and that no client keeps another from an answer."""
 
+import asyncio
 import json
 import math
 import re
@@ -16,6 +17,7 @@ import httpx
 import networkx as nx
 import numpy as np
 import pytest
+from fastapi import HTTPException
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
@@ -26,6 +28,7 @@ from tapnet.cli import main
 from tapnet.errors import SettingError
 from tapnet.explorer import names, server
 from tapnet.explorer.load import load_explorer
+from tapnet.explorer.upload import parsers
 from tapnet.explorer.views import Choice, Explorer
 from tests.helpers.pages import EVIL, make_model, node_link, running
 
@@ -182,6 +185,15 @@ BAD = {
     "unlabelled.json": b'{"nodes": [{"id": 1}, {"id": 2}], "links": []}',
     "dangling.json": b'{"nodes": [{"id": 1, "label": "C"}], "links": [{"source": 1, "target": 2}]}',
     "surrogate.json": b'{"nodes": [{"id": "\\ud800"}, {"id": "\\ud800"}], "links": []}',
+    "one-hash.json": json.dumps({"nodes": [{"id": i * (2**61 - 1)} for i in range(110_000)], "links": []}).encode(),
+    "two-links.json": NITROBENZENE[:-1].encode() + b', "links": []}',
+    "defaults.graphml": (
+        b"<graphml xmlns='http://graphml.graphdrawing.org/xmlns'>"
+        + b"".join(b"<key id='%d' for='node' attr.name='%d'><default>1</default></key>" % (i, i) for i in range(10_000))
+        + b"<graph>"
+        + b"".join(b"<node id='%d'/>" % i for i in range(9_000))
+        + b"</graph></graphml>"
+    ),
     "many.json": json.dumps({"nodes": [{"id": i, "label": "C"} for i in range(10_001)], "links": []}).encode(),
     "laughs.graphml": b'<?xml version="1.0"?><!DOCTYPE g [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><graphml>&b;</graphml>',
     "cut.graphml": b"<graphml><graph><node id='1'>",
@@ -218,6 +230,10 @@ def test_a_file_that_is_too_large_is_refused(client):
         ("/api/graphs/3?ratios=0.5,0.5,1.5", 400),
         ("/api/graphs/3?ratios=0.5,,0.5", 400),
         ("/api/graphs/3?ratios=0,0.0,nan", 400),
+        ("/api/graphs/3?ratios=9999999999999999999,1,1", 400),
+        (f"/api/graphs/3?ratios={'9' * 900},1,1", 400),
+        ("/api/graphs/9999999999999999999", 404),
+        ("/api/predictions?first=9999999999999999999", 404),
         ("/docs", 404),
         ("/openapi.json", 404),
         ("/page/index.html", 404),
@@ -325,6 +341,81 @@ def test_a_crowd_is_told_to_come_back(saved, mutag, monkeypatch):
         statuses = list(pool.map(lambda i: client.get(f"/api/graphs/{i}").status_code, range(2, 14)))
         assert set(statuses) == {200, 503}
         assert client.get("/api/graphs/2").status_code == 200
+
+
+def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_read(client, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tapnet.explorer.parse.PARSE_SECONDS", 0.0)
+        answer = upload(client, node_link("C" * 10_000, []))
+        assert answer.status_code == 422
+        assert "takes longer than" in answer.json()["error"]
+    assert upload(client, NITROBENZENE).status_code == 200
+
+
+def test_a_parser_that_was_killed_is_replaced(client):
+    assert upload(client, NITROBENZENE).status_code == 200
+    parsers.close()
+    assert upload(client, NITROBENZENE).status_code == 200
+
+
+def answers(*asked, threads=1):
+    """(client, number) in the order in which a pool that was busy at first answers; None for those that it refuses."""
+    order, go = [], threading.Event()
+
+    async def ask(pool, client, number):
+        try:
+            await pool.answer(client, lambda: order.append((client, number)) or {})
+        except HTTPException as error:
+            order.append(None if error.status_code == 503 else error)
+
+    async def run():
+        pool = server.WorkerPool(threads)
+        first = [asyncio.create_task(pool.answer("", lambda: go.wait(30) and {})) for _ in range(threads)]
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(ask(pool, *one)) for one in asked]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(*first, *others)
+
+    asyncio.run(run())
+    return order
+
+
+def test_clients_take_turns():
+    asked = [("a", i) for i in range(20)] + [("b", 0), ("b", 1), ("c", 0)]
+    assert answers(*asked)[:6] == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("b", 1), ("a", 2)]
+
+
+def test_where_the_queue_is_full_the_longest_part_of_it_loses_its_last(monkeypatch):
+    monkeypatch.setattr(server, "WAITING", 4)
+    order = answers(*(("a", i) for i in range(5)), ("b", 0), ("c", 0), ("c", 1))
+    assert order.count(None) == 4
+    assert [one for one in order if one] == [("a", 0), ("b", 0), ("c", 0), ("a", 1)]
+
+
+def test_twenty_uploads_at_once_do_not_keep_a_visitor_from_a_graph(saved, mutag, monkeypatch):
+    held = threading.Event()
+    monkeypatch.setattr(Explorer, "uploaded", lambda *_: held.wait(30) and {})
+    with TestClient(server.make_app(Explorer(saved, mutag))) as client, ThreadPoolExecutor(20) as pool:
+        uploads = [pool.submit(upload, client, NITROBENZENE) for _ in range(20)]
+        assert client.get("/api/graphs/3").status_code == 200
+        assert not any(one.done() for one in uploads)
+        held.set()
+        assert {one.result().status_code for one in uploads} == {200}
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *[(name, 200) for name in ("127.0.0.1", "localhost", "192.0.2.7:8765", "[2001:db8::1]:80", "gpu3.example")],
+        *[(name, 421) for name in ("evil.example", "192.0.2.7.evil.example", "2001:db8::1", "[192.0.2.7]", "")],
+    ],
+)
+def test_a_public_page_answers_to_addresses_and_the_names_that_were_allowed(explorer, host, status):
+    with server.listen("0.0.0.0", 0) as listener:
+        app = server.make_server(explorer, listener, ["GPU3.example"]).config.app
+    assert TestClient(app).get("/api/model", headers={"Host": host}).status_code == status
 
 
 # ---- other models ----
@@ -539,6 +630,18 @@ def test_ctrl_c_ends_it_without_a_word_of_trouble_whoever_is_connected(model_fil
         with hanging(address):
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+
+
+def test_ctrl_c_ends_it_while_a_large_file_is_read(model_file):
+    numbers = range(10_000)
+    content = node_link("C" * len(numbers), [(i, i * 7 % len(numbers)) for i in numbers])
+    with running(model_file) as (address, process), ThreadPoolExecutor(1) as pool:
+        assert httpx.get(f"{address}/api/model", timeout=60).status_code == 200
+        pool.submit(httpx.post, f"{address}/api/graph", params={"name": "a.json"}, content=content, timeout=60)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 0
         assert process.stderr.read() == ""
 
 

@@ -1301,6 +1301,8 @@ def upload_cases() -> Iterator[Case]:
 
 
 def all_cases(trained: Trained) -> list[Case]:
+    from tests.helpers.corpus_grid import grid_cases
+
     cases = [
         *tu_cases(),
         *text_cases(),
@@ -1312,6 +1314,7 @@ def all_cases(trained: Trained) -> list[Case]:
         *setting_cases(),
         *store_cases(trained),
         *upload_cases(),
+        *grid_cases(trained),
     ]
     twice = [key for key, times in Counter(case.key for case in cases).items() if times > 1]
     assert not twice, twice
@@ -1334,6 +1337,7 @@ def main() -> None:
 
     if len(sys.argv) != 2:
         raise SystemExit("python tests/helpers/corpus.py FOLDER")
+    sys.path.insert(0, str(Path(__file__).parents[2]))  # for the grid
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:

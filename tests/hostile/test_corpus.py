@@ -265,7 +265,8 @@ def test_there_are_enough_of_every_kind(cases: list[Case]) -> None:
     counts = count(cases)
     print(counts)
     refused = [case for case in cases if not case.accepted]
-    assert len(refused) >= 600, counts
+    assert len(cases) >= 1200, counts
+    assert len(refused) >= 1000, counts
     assert {case.of for case in cases} == {*OF, "upload"}
     for kind in (
         "truncated",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from tapnet.errors import DataError
 from tapnet.io.read import read
@@ -356,3 +357,37 @@ def test_graphs_without_nodes_are_left_out_and_counted(tmp_path):
 def test_labels_for_twice_as_many_graphs_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"SMALL_graph_labels.txt: 2 of 4 graphs have no nodes"):
         read(write(tmp_path, graph_labels="-1\n1\n-1\n1\n"))
+
+
+numbers = st.integers(-1, 6)  # the nodes are 1 to 5, the first three of them of graph 1
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
+def test_the_first_edge_that_is_wrong_is_named_by_its_line(tmp_path_factory, edges):
+    folder = tmp_path_factory.mktemp("tu") / "SMALL"
+    folder.mkdir()
+    (folder / "SMALL_A.txt").write_text("".join(f"{u}, {v}\n" for u, v in edges))
+    (folder / "SMALL_graph_indicator.txt").write_text("1\n1\n1\n2\n2\n")
+    (folder / "SMALL_graph_labels.txt").write_text("1\n-1\n")
+    outside = [i for i, edge in enumerate(edges, start=1) if not all(1 <= node <= 5 for node in edge)]
+    across = [i for i, (u, v) in enumerate(edges, start=1) if (u <= 3) != (v <= 3)]
+    if not outside and not across:
+        assert len(read(folder)) == 2
+        return
+    with pytest.raises(DataError, match=f"SMALL_A.txt:{(outside or across)[0]}: "):
+        read(folder)
+
+
+@given(st.lists(st.lists(st.integers(-1, 4), max_size=4), min_size=1, max_size=4), st.integers(-1, 1))
+def test_a_text_is_read_if_every_neighbour_is_a_node_and_every_count_fits(tmp_path_factory, neighbours, more):
+    file = tmp_path_factory.mktemp("text") / "T.txt"
+    rows = [f"0 {len(near) + (more if i == 0 else 0)} {' '.join(map(str, near))}" for i, near in enumerate(neighbours)]
+    file.write_text("\n".join(["1", f"{len(rows)} 7", *rows]) + "\n")
+    right = more == 0 and all(0 <= node < len(rows) for near in neighbours for node in near)
+    if more == -1 and len(rows) == 1 and len(neighbours[0]) > 0:
+        right = all(0 <= node < 1 for node in neighbours[0][:-1])  # the last is an attribute
+    if right:
+        assert len(read(file)) == 1
+        return
+    with pytest.raises(DataError, match=r"T.txt:\d+: "):
+        read(file)

@@ -248,6 +248,30 @@ def test_damage_of_any_kind_is_an_error_of_one_line(data):
     assert "\n" not in message
 
 
+ids = st.sampled_from(["a", "b", "c", "1", " ", "é", "a&amp;b"])
+
+
+@given(
+    st.lists(ids, min_size=1, max_size=5),
+    st.lists(st.tuples(ids, ids), max_size=4),
+    st.sampled_from(["graphml", "json"]),
+)
+def test_a_graph_is_read_if_each_node_is_there_once_and_each_end_of_an_edge_is_a_node(nodes, edges, ending):
+    if ending == "json":
+        links = [{"source": u, "target": v} for u, v in edges]
+        content = json.dumps({"nodes": [{"id": node} for node in nodes], "links": links})
+    else:
+        inner = "".join(f'<node id="{node}"/>' for node in nodes)
+        inner += "".join(f'<edge source="{u}" target="{v}"/>' for u, v in edges)
+        content = GRAPHML.format(f'<graph edgedefault="undirected">{inner}</graph>')
+    if len(set(nodes)) == len(nodes) and all({u, v} <= set(nodes) for u, v in edges):
+        graph = parse_graph(content.encode(), f"g.{ending}")
+        assert (len(graph), graph.number_of_edges()) == (len(nodes), len({frozenset(edge) for edge in edges}))
+    else:
+        with pytest.raises(DataError, match="twice|not there"):
+            parse_graph(content.encode(), f"g.{ending}")
+
+
 def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path, monkeypatch):
     monkeypatch.setattr("tapnet.io.graph_file.MAX_FILE_BYTES", 100)
     with pytest.raises(DataError, match="larger than"):

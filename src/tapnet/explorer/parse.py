@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 MOST_NODES, MOST_EDGES = 10_000, 100_000  # of a graph that the page draws
-PARSE_SECONDS = 10.0
+PARSE_SECONDS = 15.0
 START_SECONDS = 60.0  # for a process to be there, on a busy machine
 
 
@@ -81,8 +81,11 @@ class ParserPool:
 
     def close(self) -> None:
         """End all processes; whoever waits for one gets an error."""
-        for worker in list(self._workers):
+        workers = list(self._workers)
+        for worker in workers:
             worker.process.kill()
+        for worker in workers:
+            worker.process.join(1)
 
     def _take(self) -> _Worker:
         with suppress(queue.Empty):
