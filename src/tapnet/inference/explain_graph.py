@@ -42,6 +42,7 @@ class ExplainedGraph:
         edges: Both ends of each edge, once, ``[2, E]``.
         category: The category of each node, ``[N]``.
         category_names: What the categories mean.
+        smiles: Of a molecule.
     """
 
     name: str
@@ -53,6 +54,7 @@ class ExplainedGraph:
     edges: NDArray[np.int64]
     category: NDArray[np.int64]
     category_names: tuple[str, ...]
+    smiles: str | None = None
 
     @property
     def answer(self) -> str:
@@ -116,6 +118,7 @@ def explain_graph(
         batch.edges_once.numpy(),
         category.numpy(),
         names,
+        smiles=found.data.smiles[found.number] if found.data.smiles else None,
     )
 
 

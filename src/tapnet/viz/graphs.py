@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.viz.graph_layout import graph_layout
+from tapnet.viz.molecules import draw_explained_molecule
 from tapnet.viz.style import COLOURS, INK, PALE, new_figure
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     """Draws an explained graph: the input, then what each pooling layer keeps, every node at the same place.
 
     A node's size is the score by which the layer chose, its colour and letters are its category; dropped nodes are
-    grey.
+    grey. Molecules are drawn as chemists draw them.
 
     Args:
         graph: From :func:`tapnet.inference.explain_graph.explain_graph`.
@@ -108,6 +109,8 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     Returns:
         The figure; :func:`~tapnet.viz.style.save` writes it.
     """
+    if graph.smiles is not None:
+        return draw_explained_molecule(graph)
     edges, category, names = graph.edges, graph.category, graph.category_names
     at = graph_layout(edges, len(category))
     shown = [int(c) for c in np.unique(category)]
