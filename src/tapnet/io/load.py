@@ -60,9 +60,8 @@ def load_dataset(
         GraphDataset('MUTAG', graphs=188, nodes=3371, edges=3721, classes=2, labels=7)
     """
     layout, place = find(name_or_path, data_dir, download=download)
-    columns = {"smiles": smiles, "target": target, "task": task}
-    if layout.kind == "molecules" or any(given is not None for given in columns.values()):
-        dataset = read_layout(layout, **columns)
+    if layout.kind == "molecules" or any(given is not None for given in (smiles, target, task)):
+        dataset = read_layout(layout, smiles=smiles, target=target, task=task)
     elif (parsed := parsed_cache.load(layout)) is not None:
         dataset = parsed
     else:

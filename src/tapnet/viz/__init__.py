@@ -1,4 +1,4 @@
-"""Pictures with one look: graphs, molecules and what pooling keeps of them, learning curves, and where nodes are drawn."""
+"""Pictures with one look: graphs, molecules and what pooling keeps of them, and learning curves."""
 
 from tapnet.viz.curves import draw_run, plot_run
 from tapnet.viz.graphs import draw_explanation, draw_graph, plot_graph

@@ -85,12 +85,8 @@ def draw_molecule(
     for stroke in strokes:
         is_faint = faint is not None and any(faint[atom] for atom in stroke.atoms)
         fill, line = ((PALE if c != "none" else c) if is_faint else c for c in (stroke.fill, stroke.line))
-        width = max(0.5, stroke.width * points) if stroke.width else 0
-        ax.add_patch(
-            PathPatch(
-                stroke.path, facecolor=fill, edgecolor=line, linewidth=width, capstyle="round", zorder=0.5 if is_faint else 2
-            )
-        )
+        look = {"facecolor": fill, "edgecolor": line, "zorder": 0.5 if is_faint else 2, "capstyle": "round"}
+        ax.add_patch(PathPatch(stroke.path, linewidth=max(0.5, stroke.width * points) if stroke.width else 0, **look))
 
 
 def diverging_colours(values: Sequence[float] | NDArray[np.float64]) -> list[str | None]:
