@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,8 +152,8 @@ def _picture(smiles: str) -> tuple[NDArray[np.float64], list[_Stroke]]:
     if mol is None:
         raise DataError(f"{printable(smiles)[:60]}: {why_not_valid(smiles)}")
     drawer = rdMolDraw2D.MolDraw2DSVG(-1, -1)  # as large as the molecule
-    drawer.drawOptions().prepareMolsBeforeDrawing = False
-    drawer.drawOptions().clearBackground = False
+    options: Any = drawer.drawOptions()
+    options.prepareMolsBeforeDrawing = options.clearBackground = False
     drawer.DrawMolecule(rdMolDraw2D.PrepareMolForDrawing(mol, addChiralHs=False))
     drawer.FinishDrawing()
     points = [drawer.GetDrawCoords(i) for i in range(mol.GetNumAtoms())]
