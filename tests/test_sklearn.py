@@ -19,19 +19,24 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import save_file
 from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, train_test_split
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing, estimator_checks
 from torch_geometric.data import Data
 
+import tapnet
 from tapnet import GraphDataset, TAPClassifier
 from tapnet.errors import DataError
 from tapnet.models.tapnet import TAPNet, TAPNetSettings
-from tests.helpers.graphs import datasets
+from tests.helpers.graphs import datasets, write_graph
 
 FAMILIES = {
     "ring": nx.cycle_graph,
@@ -254,6 +259,49 @@ def test_in_a_pipeline_at_the_end_and_in_the_middle(families):
     assert search.score(graphs, y) > 0.5
 
 
+META_ESTIMATORS = {
+    "bagging": lambda: BaggingClassifier(small(), n_estimators=2, random_state=0),
+    "calibrated": lambda: CalibratedClassifierCV(small(), cv=2),
+    "code": lambda: OutputCodeClassifier(small(), random_state=0),
+    "one-vs-one": lambda: OneVsOneClassifier(small()),
+    "one-vs-rest": lambda: OneVsRestClassifier(small()),
+    "stacking": lambda: StackingClassifier([("a", small())], LogisticRegression(), cv=2),
+    "voting": lambda: VotingClassifier([("a", small()), ("b", small(pool="topk"))], voting="soft"),
+}
+MAKE_A_TABLE = {"bagging", "code", "one-vs-one"}  # of a list, which NumPy cannot do with graphs
+
+
+def object_array(graphs, *more):
+    array = np.empty((len(graphs), *more), dtype=object)
+    for i, graph in enumerate(graphs):
+        array[(i, *[0] * len(more))] = graph
+    return array
+
+
+@pytest.mark.parametrize("name", META_ESTIMATORS)
+def test_meta_estimators_take_graphs(families, name):
+    graphs, y = families
+    dataset = GraphDataset.from_networkx(graphs, y)
+    kinds = [dataset] if name == "one-vs-one" else [dataset, object_array(graphs, 1)]
+    kinds += [] if name in MAKE_A_TABLE else [graphs, object_array(list(dataset))]
+    found = [clone(META_ESTIMATORS[name]()).fit(X, y).predict(X).tolist() for X in kinds]
+    assert set(found[0]) <= set(y)
+    assert all(other == found[0] for other in found)
+
+
+def test_a_data_set_as_a_table_keeps_its_categories(families):
+    graphs, y = families
+    dataset = GraphDataset.from_networkx(graphs, y)
+    table = np.asarray(dataset)
+    assert table.shape == dataset.shape == (30, 1)
+    model = small().fit(table[::2], y[::2])
+    assert model.model_.categories == dataset.categories
+    assert np.array_equal(model.predict_proba(table[5:8]), model.predict_proba(dataset[5:8]))
+    other = GraphDataset.from_networkx(graphs[:2], y[:2])
+    with pytest.raises(DataError, match="several data sets"):
+        model.predict(np.concatenate([table, np.asarray(other)]))
+
+
 # ---- early stopping ----
 
 
@@ -335,6 +383,32 @@ def test_classes_of_every_kind(families, y):
     assert model.predict(graphs).dtype == np.asarray(y).dtype
 
 
+@pytest.mark.parametrize(("classes", "given"), [(["0", "1", "2"], [0, 1, 2]), ([0, 1, 2], ["0", "1", "2"])])
+def test_classes_of_another_type_are_not_scored(families, classes, given):
+    graphs, _ = families
+    model = small().fit(graphs, classes * 10)
+    assert model.score(graphs, classes * 10) > 0
+    with pytest.raises(DataError, match=r"classes are '?0'?, .* y has (numbers|text): '?0'?, '?1"):
+        model.score(graphs, given * 10)
+
+
+def test_whole_numbers_in_labels_csv_stay_numbers(families, tmp_path):
+    graphs, y = families
+    folder = tmp_path / "graphs"
+    for i, graph in enumerate(graphs):
+        write_graph(graph, folder / f"{i}.json")
+    numbers = [{"ring": 10, "star": 9, "clique": -1}[name] for name in y]
+    rows = "".join(f"{i},{number}\n" for i, number in enumerate(numbers))
+    (folder / "labels.csv").write_text(f"graph,class\n{rows}")
+    assert tapnet.load_dataset(folder).classes == (-1, 9, 10)
+    tapnet.cross_validate(folder, epochs=1, folds=2, jobs=1, out=tmp_path / "run", final=True, protocol="paper")
+    model = TAPClassifier.load(tmp_path / "run")
+    assert model.classes_.tolist() == [-1, 9, 10]
+    assert model.score(graphs, numbers) == model.score(tapnet.load_dataset(folder)) > 0
+    (folder / "labels.csv").write_text(f"graph,class\n{rows}".replace(",9", ",09"))
+    assert tapnet.load_dataset(folder).classes == ("-1", "09", "10")
+
+
 def test_features_are_what_is_there_or_what_was_asked_for(families):
     graphs, y = families
     bare = [nx.Graph(g.edges) for g in graphs]
@@ -361,7 +435,8 @@ def test_categories_under_another_name_are_not_passed_over_in_silence():
         warnings.simplefilter("error")
         small(epochs=1, node_label="element").fit(graphs, [0, 1] * 3)
         small(epochs=1, features="degrees").fit(graphs, [0, 1] * 3)
-        del graphs[0].nodes[0]["element"]  # what is not everywhere is no category
+    del graphs[0].nodes[0]["element"]
+    with pytest.warns(UserWarning, match="some nodes have 'element'"):
         small(epochs=1).fit(graphs, [0, 1] * 3)
 
 
@@ -394,11 +469,14 @@ def test_categories_of_any_kind_are_told_apart(families):
 def test_unknown_categories_warn_and_count_as_none(families, fitted):
     graph = families[0][0].copy()
     nx.set_node_attributes(graph, "new", "label")
-    with pytest.warns(UserWarning, match=r"1 graph has node categories .* \(graph 0: .new.\): they count as none"):
+    with pytest.warns(UserWarning, match=r"1 graph shares no node category .* \(graph 0: .new.\)"):
         first = fitted.predict_proba([graph])
     nx.set_node_attributes(graph, 17, "label")
     with pytest.warns(UserWarning, match="17"):
         assert np.array_equal(first, fitted.predict_proba([graph]))
+    graph.nodes[next(iter(graph))]["label"] = "x"
+    with pytest.warns(UserWarning, match=r"1 graph has node categories .* \(graph 0: 17\): they count as none"):
+        fitted.predict([graph])
 
 
 def test_new_degrees_in_a_fold_are_no_reason_to_warn():

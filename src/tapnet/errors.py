@@ -32,6 +32,10 @@ class DataNote(UserWarning):
     """What there is to know of data that are used: what is left out, copies. Nothing is wrong with them."""
 
 
+class DamagedFileWarning(UserWarning):
+    """A stored file is not what was written; what it held is computed again."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: the known one that is most like it, if any is."""
     names = {name.lower(): name for name in known}

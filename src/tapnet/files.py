@@ -1,30 +1,31 @@
-"""Files: written whole or not at all, names that are safe to print, and the folder of the caches."""
+"""Files: written whole or not at all, regular ones only, names that are safe to print, the folder of the caches."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
+import stat
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tapnet.errors import DataError, TapnetError
+from tapnet.errors import DataError, SettingError, TapnetError
 
-ABANDONED = 3600  # seconds without a change, after which the writer of a part must have been killed
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be deleted anyway
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
 def replacing(file: Path) -> Iterator[IO[bytes]]:
     """A stream whose content becomes ``file`` when the block ends well, and nothing when it does not."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    _remove(file.parent.glob(".partial-*"), age=ABANDONED)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=_prefix(file), suffix=file.suffix)
-    os.close(handle)
-    partial = Path(temporary)
+    _remove_unclaimed(file.parent.glob(".partial-*"))
+    claim, partial = _claimed_partial_file(file)
     try:
         with partial.open("wb") as out:
             yield out
@@ -33,7 +34,10 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
         partial.chmod(0o666 & ~_umask())  # mkstemp's files are for their owner alone
         partial.replace(file)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
+        if claim is not None:
+            os.close(claim)
 
 
 def write_atomically(file: Path, content: bytes) -> None:
@@ -46,18 +50,34 @@ def write_atomically(file: Path, content: bytes) -> None:
 
 
 def remove_partial_files(file: Path) -> None:
-    """Removes what killed programs had written of a file. Only for a caller who knows that no other writes it now."""
-    _remove(file.parent.glob(glob.escape(_prefix(file)) + "*"), age=0)
+    """Removes what killed programs had written of a file; what a living one is writing stays."""
+    _remove_unclaimed(file.parent.glob(glob.escape(_prefix(file)) + "*"))
 
 
 def _prefix(file: Path) -> str:
     return f".partial-{file.stem[:16]}-"
 
 
-def _remove(parts: Iterator[Path], age: float) -> None:
-    for part in parts:
-        with suppress(OSError):
-            if time.time() - part.stat().st_mtime >= age:
+def _claimed_partial_file(file: Path) -> tuple[int | None, Path]:
+    """A new file next to ``file``, and the lock on it, which the system releases when this process ends."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=_prefix(file), suffix=file.suffix[:16])
+        if fcntl is None:
+            os.close(handle)
+            return None, Path(temporary)
+        with suppress(OSError):  # a file system without locks: nothing is ever removed there
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:  # else another program took it for a dead one's before it was locked
+            return handle, Path(temporary)
+        os.close(handle)
+
+
+def _remove_unclaimed(parts: Iterable[Path]) -> None:
+    """Removes files whose writers are dead: their locks can be taken."""
+    for part in parts if fcntl is not None else ():
+        with suppress(OSError), open_regular(part) as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(stream.fileno()), part.lstat()):
                 part.unlink()
 
 
@@ -65,6 +85,31 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
+
+
+# ---- reading ----
+
+
+class IrregularFileError(OSError):
+    """A pipe, a device or a folder, which could block or never end, or more bytes than such a file has."""
+
+
+@contextmanager
+def open_regular(file: Path) -> Iterator[IO[bytes]]:
+    """Opens a regular file for reading; an IrregularFileError for anything else."""
+    handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise IrregularFileError("not a regular file")
+        yield stream
+
+
+def read_regular(file: Path, limit: int) -> bytes:
+    """The content of a regular file; an IrregularFileError for one of more than ``limit`` bytes."""
+    with open_regular(file) as stream:
+        if (size := os.fstat(stream.fileno()).st_size) > limit:
+            raise IrregularFileError(f"{size:,} bytes, which is more than such a file has")
+        return stream.read(size)
 
 
 # ---- names and kinds of files ----
@@ -95,13 +140,21 @@ def is_special_file(path: Path) -> bool:
     return path_exists(path) and not (path.is_file() or path.is_dir())
 
 
+def expanded(path: str | Path) -> Path:
+    """The path with the home folder for ``~``; a SettingError where no such user has one."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise SettingError(f"{path}: there is no home folder of {Path(path).parts[0]}") from None
+
+
 # ---- the cache ----
 
 
 def cache_dir() -> Path:
     """The folder of downloads, parsed copies and what was computed once: TAPNET_CACHE, or the user's cache folder."""
     if chosen := os.environ.get("TAPNET_CACHE"):
-        return Path(chosen).expanduser()
+        return expanded(chosen)
     from platformdirs import user_cache_path
 
     return user_cache_path("tapnet", appauthor=False)

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,11 +26,11 @@ from tapnet.data.checks import check_classes, copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.inference.explain import Layer
-from tapnet.inference.explain import explain as explain_network
+from tapnet.inference.explain_graph import ExplainedGraph, explain_member
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import EstimatorRecord, ModelCard
-from tapnet.io.graph_folder import require_classes
+from tapnet.io.graph_folder import require_targets
 from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs
 from tapnet.models.settings import Settings
@@ -46,9 +46,12 @@ from tapnet.training.settings import TrainingSettings
 from tapnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tapnet.inference.inputs import Graph, Graphs
 
 ROWS_PRINTED = 10  # nodes of a pooling layer
+VALUES_PRINTED = 5  # classes in a message
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,21 @@ class LayerExplanation:
 
 @dataclass(frozen=True, repr=False)
 class GraphExplanation:
-    """A prediction and the nodes behind it. Printed as a table; ``pandas.DataFrame(layer.nodes)`` has it all."""
+    """A prediction, and what pooling kept. Printed as a table; ``pandas.DataFrame(layer.nodes)`` has it all.
+
+    A score says which nodes a layer kept. It does not measure a node's effect on the prediction.
+    """
 
     prediction: Any
     probabilities: dict[Any, float]
     layers: tuple[LayerExplanation, ...]
+    graph: ExplainedGraph | None = field(default=None, compare=False)  # what ``plot`` draws
+
+    def plot(self) -> Figure:
+        """Draws the graph and what each pooling layer kept of it; a notebook displays the figure."""
+        if self.graph is None:
+            raise ValueError("there is no graph to plot: take the explanation from TAPClassifier.explain")
+        return self.graph.plot()
 
     def __repr__(self) -> str:
         chances = ", ".join(f"{name} {p:.3f}" for name, p in self.probabilities.items())
@@ -109,7 +122,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     """TAPNet with scikit-learn's conventions: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
 
     Graphs come as a list (a tuple, an object array) of NetworkX graphs or of PyG ``Data``, or as a ``GraphDataset``.
-    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings.
+    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings. Meta-estimators that make
+    a table of their input, as ``BaggingClassifier`` does, take a ``GraphDataset`` or an object array of shape [G, 1].
 
     Args:
         epochs, batch_size, lr, weight_decay: as ``TrainingSettings`` says.
@@ -124,8 +138,8 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         n_iter_no_change: epochs.
         random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
         threads: of one fit or prediction; sums round differently with another number.
-        verbose: show a bar while training, where standard error is a terminal, and then print the accuracy beside that
-            of the majority class.
+        verbose: show a bar while training, on a terminal or in a notebook, and then print the accuracy beside that of
+            the majority class.
 
     Attributes:
         classes_: [C] as they are in y, sorted.
@@ -223,9 +237,10 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     def _warn_of_unused_attributes(self, graphs: Any) -> None:
         """Warns of node attributes under another name than the one that is read."""
         names = [set(v) for g in graphs for _, v in g.nodes(data=True)] if kind_of(graphs) == "NetworkX" else [set()]
-        if unused := sorted(set.intersection(*names) - {"self_loop"}, key=str):
+        have = "nodes have" if (common := set.intersection(*names) - {"self_loop"}) else "some nodes have"
+        if unused := sorted(common or set.union(*names) - {"self_loop"}, key=str):
             warnings.warn(
-                f"no node has the attribute {self.node_label!r}, so a node is its degree; nodes have "
+                f"no node has the attribute {self.node_label!r}, so a node is its degree; {have} "
                 f"{', '.join(map(repr, unused))}: node_label={unused[0]!r} makes it their category, "
                 'features="degrees" keeps the degree',
                 stacklevel=3,
@@ -290,7 +305,10 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     # ---- prediction ----
 
     def predict(self, X: Graphs) -> NDArray[Any]:
-        """[G] the most probable class of each graph."""
+        """[G] the most probable class of each graph.
+
+        A warning names graphs with node categories that no training graph had, and those that have no others.
+        """
         check_is_fitted(self)
         best: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return best
@@ -308,25 +326,45 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             return embed_graphs(self._network, data).numpy()
 
     def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """The accuracy; without ``y`` by the classes that the graphs carry."""
+        """The accuracy; without ``y`` by the classes that the graphs carry.
+
+        Raises:
+            DataError: if ``classes_`` are text and ``y`` has numbers, or the other way round.
+        """
         check_is_fitted(self)
-        return float(super().score(X, column_or_1d(_targets(check_graphs(X), y)), sample_weight))
+        given = column_or_1d(_targets(check_graphs(X), y))
+        for words, numbers in ((self.classes_, given), (given, self.classes_)):
+            if all(isinstance(v, str) for v in words.tolist()) and not any(
+                isinstance(v, str) for v in numbers.tolist()
+            ):
+                of = "y has numbers" if numbers is given else "y has text"
+                raise DataError(f"the model's classes are {_listed(self.classes_)}; {of}: {_listed(np.unique(given))}")
+        return float(super().score(X, given, sample_weight))
 
     def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
-        """Which nodes each pooling layer kept of one graph, by their names, and why."""
+        """Which nodes each pooling layer kept of one graph, by their names, and their scores.
+
+        Args:
+            graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
+
+        Returns:
+            The prediction and the layers; printed as a table, ``plot()`` draws them.
+        """
         check_is_fitted(self)
         graphs = check_graphs(graph if isinstance(graph, GraphDataset | list | tuple) else [graph])
         if len(graphs) != 1:
             raise DataError(f"one graph is explained at a time, not {len(graphs)}")
-        data = self._encoded(graphs)
+        data = self.model_.to_dataset(graphs)
         with isolated(int(self.threads)):
-            found = explain_network(self._network, data.batch([0]))
+            drawn = explain_member(self.model_, data, 0, "the graph")
+        found = drawn.explanation
         names = list(graphs[0]) if kind_of(graphs) == "NetworkX" else range(data.num_nodes)
         classes = self.classes_.tolist()
         return GraphExplanation(
             classes[int(found.probabilities.argmax())],
             dict(zip(classes, found.probabilities.tolist(), strict=True)),
             tuple(_explained(layer, names) for layer in found.layers),
+            drawn,
         )
 
     def _encoded(self, X: Graphs) -> GraphDataset:
@@ -435,7 +473,7 @@ def _targets(graphs: Any, y: ArrayLike | None) -> Any:
         return y
     kind = kind_of(graphs)
     if kind == "GraphDataset":
-        require_classes(graphs)
+        require_targets(graphs)
         return np.asarray([graphs.classes[i] for i in graphs.y.tolist()])
     if kind == "NetworkX":
         own, where = [g.graph.get("y") for g in graphs], 'graph.graph["y"]'
@@ -454,6 +492,11 @@ def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     classes, codes = np.unique(y, return_inverse=True)
     check_classes("y", classes.tolist(), len(y))
     return classes, codes.astype(np.int64)
+
+
+def _listed(values: NDArray[Any]) -> str:
+    """The first few, as Python writes them."""
+    return ", ".join(map(repr, values[:VALUES_PRINTED].tolist())) + (", …" if len(values) > VALUES_PRINTED else "")
 
 
 def _explained(layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:

@@ -272,16 +272,48 @@ def test_unknown_categories_are_one_line_for_the_whole_run(trained, new, monkeyp
         graph = family("a ring", 7)
         graph.nodes["node 0"]["label"] = colour
         write(graph, new / f"{colour}.json")
-    code, out, (warning, last) = here(monkeypatch, capsys, "predict", run, new, new / "pink.json", "MUTAG")
+    code, out, (warning, last) = here(monkeypatch, capsys, "predict", run, new, new / "pink.json")
     assert code == 0
-    named = f"{new}/pink.json: 'pink'; {new}/violet.json: 'violet'; {new}/pink.json: 'pink'; …"
+    named = f"{new}/pink.json: 'pink'; {new}/violet.json: 'violet'; {new}/pink.json: 'pink'"
     assert warning == (
-        f"tapnet: 191 graphs have node categories that the model was not trained on ({named}): they count as none"
+        f"tapnet: 3 graphs have node categories that the model was not trained on ({named}): they count as none"
     )
-    assert last.startswith("tapnet: 197 graphs predicted; ")
+    assert last.startswith("tapnet: 9 graphs predicted; ")
     rows = {row["graph"]: row for row in rows_of(out)}
     assert rows[f"{new}/pink.json"]["class"] in FAMILIES
-    assert {f"MUTAG/{i}" for i in range(188)} < set(rows)
+
+
+def test_graphs_that_share_no_category_with_the_training_data_are_left_out(trained, new, monkeypatch, capsys):
+    _, run, _ = trained
+    code, out, (warning, last) = here(monkeypatch, capsys, "predict", run, "MUTAG", new)
+    assert code == 1
+    assert warning.startswith("tapnet: 188 graphs share no node category with the model's training data (MUTAG/0: ")
+    assert warning.count("MUTAG/") == 3
+    assert "6 graphs predicted, 188 left out" in last
+    assert "accuracy" in last
+    assert [row["graph"].startswith(str(new)) for row in rows_of(out)] == [True] * 6
+
+    code, out, (warning, last) = here(monkeypatch, capsys, "predict", run, "MUTAG")
+    assert (code, out) == (1, 'graph,class,a ring,a star,"all, joined"\n')
+    assert "accuracy" not in last
+
+    code, out, (warning, last) = here(monkeypatch, capsys, "predict", run, "MUTAG", "--allow-unknown")
+    assert code == 0
+    assert "188 graphs share no node category" in warning
+    assert last == "tapnet: 188 graphs predicted"
+    assert len(rows_of(out)) == 188
+
+
+@pytest.mark.parametrize("classes", [("graph", "class", "other"), ("probability of graph", "graph", "x")])
+def test_columns_have_different_names_whatever_classes_are_called(trained, new, classes, tmp_path, monkeypatch, capsys):
+    saved = SavedModel.load(trained[1] / FILE)
+    SavedModel(saved.network, saved.card.replace(class_names=classes)).save(tmp_path / "named.safetensors")
+    code, out, _ = here(monkeypatch, capsys, "predict", tmp_path / "named.safetensors", new)
+    assert code == 0
+    header, first = list(csv.reader(io.StringIO(out)))[:2]
+    assert header == ["graph", "class", *(f"probability of {name}" for name in classes)]
+    assert first[0] == "new 0.graphml"
+    assert first[1] in classes
 
 
 def test_what_is_kept_of_unknown_categories_does_not_grow(trained):
@@ -292,7 +324,8 @@ def test_what_is_kept_of_unknown_categories_does_not_grow(trained):
     for _ in range(5):
         saved.encode(strange, [f"graph {i}" for i in range(len(strange))], unseen)
     assert unseen.graphs == 5 * len(data)
-    assert len(unseen.first) == 3
+    assert unseen.foreign == unseen.graphs
+    assert (len(unseen.first), len(unseen.first_foreign)) == (0, 3)
     assert "(graph 0: 'strange 0', " in str(unseen)
 
 
@@ -306,7 +339,7 @@ def test_new_degrees_are_noted_only_where_a_graph_has_no_other(trained):
         read = saved.encode(GraphDataset.from_networkx([nx.star_graph(9)], [0], features="degrees"))
     assert read.x.sum(dim=1).tolist() == [0] + [1] * 9  # the hub's degree counts as none
     both = GraphDataset.from_networkx([graphs[0], nx.complete_graph(7)], [0, 1], features="degrees")
-    with pytest.warns(UserWarning, match=r"1 graph has only degrees .*\(graph 1: 6\)"):
+    with pytest.warns(UserWarning, match=r"1 graph shares no node degree .*\(graph 1: 6\)"):
         saved.encode(both)
 
 
@@ -354,7 +387,7 @@ def test_inputs_that_are_not_there_are_named_each(trained, new, tmp_path, monkey
 
 def test_a_reader_that_has_had_enough_ends_it_quietly(trained):
     _, run, _ = trained
-    command = [sys.executable, "-m", "tapnet", "predict", str(run), *["MUTAG"] * 20]
+    command = [sys.executable, "-m", "tapnet", "predict", str(run), "--allow-unknown", *["MUTAG"] * 20]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b'graph,class,a ring,a star,"all, joined"\n'
         process.stdout.close()

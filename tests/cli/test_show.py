@@ -1,7 +1,10 @@
 """`tapnet show`: graphs and runs drawn from stored models."""
 
+import json
 import re
+import shutil
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -111,3 +114,23 @@ def test_nodes_of_an_unknown_category_are_drawn_beside_the_others(own):
     )
     drawn = ET.parse(own / "strange.svg").iter("{http://www.w3.org/2000/svg}text")
     assert {"a", "b", "unknown"} <= {word for e in drawn for word in "".join(e.itertext()).split(": ")}
+
+
+def test_a_run_finds_its_data_from_any_folder_and_after_a_move(own, tmp_path):
+    expected = tapnet("show", "run", 10, folder=own).stdout
+    for path in (own / "run", *sorted((own / "run/models").iterdir())[:1]):
+        done = tapnet("show", path, "shape10", folder=tmp_path)
+        assert done.stdout.startswith("shapes, graph 10, shape10.json: ")
+        assert done.stderr.count("\n") == 1  # of labels.csv, which leaves one out
+    shutil.copytree(own, tmp_path / "elsewhere")
+    run = tmp_path / "elsewhere/run"
+    values = json.loads((run / "run.json").read_text())
+    assert values["data"]["relative"] == str(Path("../shapes"))
+    values["data"]["source"] = str(tmp_path / "gone")
+    (run / "run.json").write_text(json.dumps(values))
+    assert tapnet("show", run, 10, folder=tmp_path).stdout == expected
+    (run / "run.json").write_text(json.dumps(values | {"data": {"source": str(own / "shapes")}}))  # of an older version
+    assert tapnet("show", run, 10, folder=tmp_path).stdout == expected
+    for damaged in ("[]", "{", json.dumps({"data": None}), json.dumps({"data": {"source": 3, "relative": []}})):
+        (run / "run.json").write_text(damaged)
+        assert "which data set?" in tapnet("show", run, 10, folder=tmp_path, code=1).stderr

@@ -129,7 +129,7 @@ def test_without_fabric_one_line_says_what_to_install(tmp_path):
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "Lightning Fabric" in done.stderr
-    assert "pip install 'tapnet[cluster]'" in done.stderr
+    assert "pip install lightning-fabric" in done.stderr
     assert not (tmp_path / "run").exists()
 
 

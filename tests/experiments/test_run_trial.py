@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import time
 import zlib
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tapnet import load_dataset
-from tapnet.errors import DataError
+from tapnet.errors import DamagedFileWarning, DataError
 from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial, digest, pack_curve, rounded, unpack_curve
+from tapnet.files import replacing
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import read_model
 from tapnet.models.registry import find_model
@@ -183,6 +183,7 @@ def test_what_another_program_has_claimed_is_done_last_and_only_if_it_must_be(mu
     def watch(event):
         events.append((event.trial.fold, event.epoch))
         if set(events) >= {(2, 2), (3, 2)}:
+            store.save_model(trials[0], *read_model(elsewhere.model_file(trials[0])))
             store.save(elsewhere.load(trials[0]))
             stored.close()
             died.close()
@@ -247,16 +248,52 @@ def test_a_trial_of_another_build_is_left_where_it_is_and_not_taken_for_one_of_t
 
 
 def test_parts_of_killed_writers_are_removed_and_those_of_living_ones_are_not(mutag, tmp_path):
+    """Whatever the clocks say: a writer's lock tells whether it lives."""
     trial, store = make(mutag, epochs=1), Store(tmp_path)
     run_trials([trial], MUTAG, store)
     folder = store.result_file(trial).parent
-    old, new, ours = (folder / f".partial-{stem}-x.json" for stem in ("old", "new", trial.key))
-    for file in (old, new, ours):
+    dead = [folder / f".partial-{stem}-x.json" for stem in ("old", trial.key)]
+    for file in dead:
         file.touch()
-    os.utime(old, (0, time.time() - 2 * 3600))
     store.result_file(trial).unlink()
-    run_trials([trial], MUTAG, store)
-    assert [file.exists() for file in (old, new, ours)] == [False, True, False]
+    with replacing(folder / "other.json"):
+        (living,) = set(folder.glob(".partial-*")) - set(dead)
+        os.utime(living, (0, 0))
+        run_trials([trial], MUTAG, store)
+        assert living.exists()
+    assert not any(file.exists() for file in dead)
+    assert (folder / "other.json").exists()
+
+
+def test_readers_see_finished_files_only_and_leave_those_of_writers_alone(mutag, tmp_path):
+    trial, store = make(mutag, epochs=1), Store(tmp_path)
+    result = run_trial(trial, mutag, store)
+    file = store.result_file(trial)
+    before = file.read_bytes()
+    (file.parent / "notes.json").write_text("mine")
+    with replacing(file) as out:
+        out.write(b"half of a res")
+        out.flush()
+        assert [same_numbers(found, result) for found in store.results()] == [True]
+        assert same_numbers(store.load(trial), result)
+        out.seek(0)
+        out.write(before)
+    assert same_numbers(store.load(trial), result)
+    assert {f.name for f in file.parent.iterdir()} == {file.name, "notes.json"}
+
+
+def test_a_damaged_result_is_renamed_by_the_program_that_has_claimed_its_trial(mutag, tmp_path):
+    trial, store = make(mutag, epochs=1), Store(tmp_path)
+    run_trial(trial, mutag, store)
+    file = store.result_file(trial)
+    with store.claim(trial):
+        file.write_bytes(b"{}")
+        assert store.load(trial) is None
+        assert list(store.results()) == []
+        assert file.exists()
+    with pytest.warns(DamagedFileWarning, match=file.name):
+        assert store.load(trial) is None
+    assert file.with_suffix(".damaged").exists()
 
 
 def test_a_damaged_checkpoint_is_set_aside(mutag, tmp_path):

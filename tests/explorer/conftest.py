@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn", reason="the page needs FastAPI and uvicorn: pip i
 from tapnet import GraphDataset, load_dataset
 from tapnet.explorer.views import Explorer
 from tapnet.inference.model import SavedModel
-from tests.helpers.pages import make_model, running
+from tests.helpers.pages import make_model, running, write_named_graphs
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +43,17 @@ def page(model_file: Path) -> Iterator[str]:
     """The address of a page that many tests visit."""
     with running(model_file) as (address, _):
         yield address
+
+
+@pytest.fixture(scope="session")
+def named_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("named")
+    write_named_graphs(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def named(named_folder: Path) -> Explorer:
+    """A page of graphs whose files and nodes have names."""
+    data = load_dataset(named_folder)
+    return Explorer(make_model(data), data)

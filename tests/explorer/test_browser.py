@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.helpers.pages import node_link
+from tests.helpers.pages import EVIL, node_link, running
 
 pytest.importorskip("selenium", reason="the browser tests need selenium: pip install selenium")
 from selenium import webdriver
@@ -163,6 +163,25 @@ def test_graphs_are_found_by_number_class_size_and_outcome(visit, page):
     ]
     assert visit.text("#count") == f"{len(wanted)} of 188 graphs"
     assert [int(row.get_attribute("id").removeprefix("graph-")) for row in visit.all("#list li")] == wanted
+
+
+def test_graphs_are_found_by_the_names_of_files_and_nodes(chromium, named, named_folder, tmp_path):
+    named.saved.save(tmp_path / "named.safetensors")
+    with running(tmp_path / "named.safetensors", "--dataset", named_folder) as (address, _):
+        visit = Visit(chromium, address).open()
+        visit.until(lambda: len(visit.all("#list li")) == 3, "the list")
+        assert "Ring.json" in visit.text("#title")
+        assert EVIL in visit.text("#graph-1")  # as text
+        visit("#by-number").send_keys("malice")
+        visit.until(lambda: visit.text("#count").startswith("1 of 3 graphs"), "the search")
+        visit("#by-number").send_keys(Keys.ENTER)
+        visit.until(lambda: EVIL in visit.text("#title"), "the graph")
+        visit.until_quiet()
+        assert visit.text("#votes-title").startswith("Node malice")  # the node that was searched for
+        assert visit.all("#title img") == visit.all("#list img") == []
+        visit("#by-number").clear()
+        visit("#by-number").send_keys("RING", Keys.ENTER)
+        visit.until(lambda: "Ring.json" in visit.text("#title"), "the graph")
 
 
 def test_the_list_and_the_arrows_go_from_graph_to_graph(visit):

@@ -24,10 +24,10 @@ from torch_geometric.nn import ASAPooling, TopKPooling
 from tapnet import GraphDataset
 from tapnet.cli import main
 from tapnet.errors import SettingError
-from tapnet.explorer import server
+from tapnet.explorer import names, server
 from tapnet.explorer.load import load_explorer
 from tapnet.explorer.views import Choice, Explorer
-from tests.helpers.pages import make_model, node_link, running
+from tests.helpers.pages import EVIL, make_model, node_link, running
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
 NITROBENZENE = node_link("CCCCCCNOO", [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (0, 6), (6, 7), (6, 8)])
@@ -334,7 +334,8 @@ def test_a_model_without_votes_has_scores_alone(mutag):
     explorer = Explorer(make_model(mutag, pool="topk"), mutag)
     assert explorer.model()["connectivity"] is None
     layer = explorer.graph(0, Choice(ratios=(0.5, 0.5, 0.5)))["layers"][0]
-    assert set(layer) == {"nodes", "kept", "score"}
+    assert set(layer) == {"nodes", "kept", "score", "parts"}
+    assert layer["parts"] == []
     with pytest.raises(SettingError, match="connectivity"):
         explorer.graph(0, Choice(connectivity=0.5))
 
@@ -359,6 +360,70 @@ def test_a_final_model_was_trained_on_every_graph(mutag):
     explorer = Explorer(replace(saved, card=card), mutag)
     assert set(explorer.parts) == {"training"}
     assert explorer.model()["accuracy"] == [84.0, 7.5]
+
+
+def test_an_accuracy_comes_with_the_share_of_the_largest_class(mutag, explorer):
+    name, share = explorer.model()["largest_class"]
+    assert (name, share) == ("mutagenic", pytest.approx(66.5))
+    unknown = replace(mutag, y=mutag.y * 0, classes=(None,), class_names=None)
+    assert Explorer(make_model(mutag), unknown).model()["largest_class"] is None
+
+
+@pytest.mark.parametrize(("model", "ratios"), [("gunet", [0.9, 0.7, 0.6, 0.5]), ("sagpool", [])])
+def test_other_networks_whose_layers_keep_nodes_have_a_page(mutag, model, ratios):
+    explorer = Explorer(make_model(mutag, model), mutag)
+    assert explorer.model()["ratios"] == ratios
+    assert explorer.model()["connectivity"] is None
+    view = explorer.graph(0, Choice(ratios=(0.5,) * len(ratios) or None))
+    assert sum(view["layers"][0]["kept"]) == -(-len(view["nodes"]) // 2)
+
+
+# ---- names ----
+
+
+def test_files_and_nodes_are_found_by_their_names(named):
+    client = TestClient(server.make_app(named))
+    assert client.get("/api/model").json()["named"]
+    assert client.get("/api/graphs").json()["files"] == ["Ring.json", EVIL, "numbers.json"]
+    view = client.get("/api/graphs/0").json()
+    assert view["title"].endswith(", graph 0, Ring.json")
+    assert view["nodes"][:2] == ["Alice", "42"]
+
+    def found(text):
+        answer = client.get("/api/search", params={"text": text}).json()
+        return dict(zip(answer["graphs"], answer["nodes"], strict=True))
+
+    assert found("ring") == {0: None}
+    assert found("LICE") == {0: 0, 1: 2}  # part of a node's name
+    assert found("42") == {0: 1}  # a number is a whole name
+    assert found("4") == found("2") == {}  # and 0, 1, 2, … are no names
+    assert found("<img") == {1: None}
+    assert found("  ") == found("nobody") == {}
+    assert client.get("/api/search", params={"text": "x" * 101}).status_code == 400
+
+
+def test_files_that_have_changed_since_show_numbers(named, tmp_path):
+    data = replace(named.data, source=str(tmp_path))
+    for name in ("a.json", "b.json", "c.json"):
+        (tmp_path / name).write_text(node_link(["a"], []))
+    explorer = Explorer(named.saved, data)
+    assert explorer.graph(0, Choice())["nodes"] == ["0", "1", "2"]
+    (tmp_path / "c.json").unlink()
+    assert not Explorer(named.saved, data).model()["named"]  # not the files of these graphs
+
+
+def test_the_search_reads_no_more_names_than_it_may(named, monkeypatch):
+    monkeypatch.setattr(names, "SEARCHED_CHARACTERS", 1)
+    answer = Explorer(named.saved, named.data).names.search("alice")
+    assert answer["searched"] == 1
+    assert answer["graphs"] == [0]
+
+
+def test_a_data_set_without_files_of_its_graphs_has_no_names(explorer):
+    client = TestClient(server.make_app(explorer))
+    assert not client.get("/api/model").json()["named"]
+    assert client.get("/api/graphs").json()["files"] is None
+    assert client.get("/api/search", params={"text": "a"}).json()["graphs"] == []
 
 
 def test_what_keeps_no_nodes_is_said_before_the_page_opens(mutag):
@@ -512,4 +577,4 @@ def test_without_fastapi_one_line_says_what_to_install(model_file, monkeypatch, 
     with pytest.raises(SystemExit) as stopped:
         main()
     assert stopped.value.code == 1
-    assert capsys.readouterr().err == "tapnet: the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'\n"
+    assert capsys.readouterr().err == "tapnet: the page needs FastAPI and uvicorn: pip install fastapi uvicorn\n"

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
 
 import torch
 
@@ -19,6 +21,8 @@ from tapnet.experiments.trial import Trial
 from tapnet.inference.model import SavedModel
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
+
+EVIL = "<img src=x onerror=alert(1)>.json"  # the name of a file
 
 
 def make_model(dataset: GraphDataset, model: str = "tapnet", **settings: object) -> SavedModel:
@@ -35,6 +39,16 @@ def node_link(labels: Sequence[object], edges: Sequence[tuple[int, int]]) -> str
     nodes = [{"id": f"atom {i}", "label": label} for i, label in enumerate(labels)]
     links = [{"source": f"atom {u}", "target": f"atom {v}"} for u, v in edges]
     return json.dumps({"nodes": nodes, "links": links})
+
+
+def write_named_graphs(folder: Path) -> None:
+    """Three graphs in files, with names of nodes: of people, of numbers, and hostile ones."""
+    names = {"Ring.json": ["Alice", "42", "Carol"], EVIL: ["</script>", "&amp;", "malice"], "numbers.json": [0, 1, 2]}
+    for file, nodes in names.items():
+        links = [{"source": u, "target": v} for u, v in pairwise(nodes)]
+        graph = {"nodes": [{"id": node} for node in nodes], "links": links}
+        (folder / file).write_text(json.dumps(graph), encoding="utf-8")
+    (folder / "labels.csv").write_text("".join(f"{file},{i % 2}\n" for i, file in enumerate(("graph", *names))))
 
 
 @contextmanager

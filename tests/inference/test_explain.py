@@ -1,5 +1,7 @@
 """Explanations: what each pooling layer kept of a graph."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from tapnet import TAPNet, load_dataset, load_model
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.inference.explain import explain
 from tapnet.inference.explain_graph import explain_graph
-from tapnet.nn.pool.select import kept_nodes
+from tapnet.nn.pool.select import SelectPooling, kept_nodes
 from tests.helpers.graphs import datasets
+from tests.helpers.pages import make_model
 
 
 @given(datasets(labels=True))
@@ -74,3 +77,57 @@ def test_a_system_that_keeps_no_nodes_has_nothing_to_explain(run):
     model = load_model(run.folder)
     with pytest.raises(SettingError, match="keeps no nodes"):
         explain_graph(type(model)(torch.nn.Identity(), model.card), 0)
+
+
+# ---- every pooling layer and every network ----
+
+
+class ByParity(SelectPooling):
+    """A layer whose score has parts of its own."""
+
+    def score(self, h, batch):
+        return torch.arange(len(h), device=h.device).to(h.dtype) % 2
+
+    def forward(self, x, batch, /):
+        pooled = super().forward(x, batch)
+        return pooled._replace(parts={"parity": pooled.scores, "nodes": torch.zeros_like(pooled.scores)})
+
+
+def test_the_parts_of_a_users_own_layer_are_there_by_name():
+    layers = explain(TAPNet(7, 2, pool=ByParity).eval(), load_dataset("MUTAG").batch([0])).layers
+    assert len(layers) == 3
+    for layer in layers:
+        assert set(layer.parts) == {"parity", "nodes"}
+        np.testing.assert_array_equal(layer.parts["parity"], layer.score)
+        assert layer.local is layer.global_ is layer.connectivity is None
+
+
+@pytest.mark.parametrize("model", ["gunet", "sagpool"])
+def test_other_networks_whose_layers_keep_nodes_are_explained(model):
+    mutag = load_dataset("MUTAG")
+    network = make_model(mutag, model).network
+    batch = mutag.batch([5])
+    explanation = explain(network, batch)
+    assert len(explanation.layers) == len(network.pools)
+    came = np.arange(batch.num_nodes)
+    for layer in explanation.layers:
+        np.testing.assert_array_equal(layer.nodes, came)
+        came = came[layer.kept]
+    np.testing.assert_allclose(explanation.probabilities, network(batch)[0].softmax(0).detach().numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("model", "words"), [("gin", "keeps no nodes"), ("haarpool", "HaarPool merges nodes")])
+def test_networks_without_kept_nodes_say_why(model, words):
+    mutag = load_dataset("MUTAG")
+    with pytest.raises(SettingError, match=words):
+        explain(make_model(mutag, model).network, mutag.batch([0]))
+
+
+def test_threads_that_share_a_network_do_not_see_each_others_layers():
+    mutag = load_dataset("MUTAG")
+    network = TAPNet(7, 2).eval()
+    alone = [explain(network, mutag.batch([i])).layers for i in range(20)]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda i: explain(network, mutag.batch([i])).layers, range(20)))
+    for expected, found in zip(alone, together, strict=True):
+        assert [layer.nodes.tolist() for layer in found] == [layer.nodes.tolist() for layer in expected]

@@ -61,12 +61,21 @@ def test_a_file_that_cannot_be_read_ends_a_prediction_but_not_a_stream(model, mu
         list(predict_inputs(model, [str(tmp_path)]))
 
 
-def test_unseen_categories_are_a_warning(model):
+def test_unseen_categories_are_a_warning_and_foreign_graphs_an_error(model, tmp_path):
     graph = nx.path_graph(4)
     nx.set_node_attributes(graph, "unobtainium", "label")
-    with pytest.warns(UserWarning, match="unobtainium"):
-        found = model.predict([graph])
-    assert found.classes[0] in model.classes
+    write_graph(graph, tmp_path / "alien.json")
+    for given in ([graph], tmp_path / "alien.json"):
+        with pytest.raises(DataError, match=r"1 graph shares no node category.*unobtainium.*allow_unknown"):
+            model.predict(given)
+        with pytest.warns(UserWarning, match="no node category"):
+            found = model.predict(given, allow_unknown=True)
+        assert found.classes[0] in model.classes
+    with pytest.warns(UserWarning, match="no node category"):
+        assert [names for names, _ in predict_inputs(model, [str(tmp_path)])] == [[]]
+    graph.nodes[0]["label"] = model.category_names[0]
+    with pytest.warns(UserWarning, match=r"1 graph has node categories .*unobtainium"):
+        assert model.predict([graph]).classes[0] in model.classes
 
 
 @pytest.mark.parametrize("graphs", [[], nx.path_graph(3), [nx.Graph()], [5]])

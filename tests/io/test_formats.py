@@ -1,5 +1,6 @@
 """Files read and checked: what is written comes back, and what is wrong is named by file, line and reason."""
 
+import time
 import zipfile
 from pathlib import Path
 
@@ -280,6 +281,45 @@ def names_in_archive(name):
         "lower case": f"SMALL/{name.lower()}",
         "backslashes": f"SMALL\\{name}",
     }
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ([c + "/" + "a/" * 30_000 + "x.txt" for c in "abcd"], "10 folders deep"),
+        (["a" * 1001], "1,000 characters"),
+        (["a\\" * 11 + "x"], "10 folders deep"),
+        ([f"{i}" for i in range(100_001)], "100,001 entries"),
+        ([f"f{i}/x.txt" for i in range(3_000)], "several data sets"),
+    ],
+)
+def test_an_archive_of_many_or_deep_entries_is_refused_in_time(tmp_path, entries, reason):
+    """Going through all entries for each of 3,000 folders took 47 seconds, the parents of four deep names 3 GB."""
+    file = tmp_path / "SMALL.zip"
+    with zipfile.ZipFile(file, "w") as out:
+        for name in entries:
+            out.writestr(zipfile.ZipInfo(name), b"")
+    begin = time.process_time()
+    with pytest.raises(DataError, match=reason) as error:
+        read(file)
+    assert len(str(error.value)) < 400
+    assert time.process_time() - begin < 6
+
+
+def test_the_list_of_entries_of_an_archive_is_not_read_if_it_is_too_long(tmp_path, monkeypatch):
+    file = archive(write(tmp_path), tmp_path / "SMALL.zip")
+    monkeypatch.setattr("tapnet.io.archive.MAX_DIRECTORY_BYTES", 200)
+    with pytest.raises(DataError, match="list of entries"):
+        read(file)
+
+
+def test_folders_that_hold_no_data_set_do_no_harm(tmp_path):
+    file = archive(write(tmp_path), tmp_path / "SMALL.zip")
+    expected = read(file)
+    with zipfile.ZipFile(file, "a") as out:
+        for i in range(300):
+            out.writestr(f".git/objects/{i}/a/b", b"x")
+    assert_same(read(file), expected)
 
 
 @pytest.mark.parametrize("packed", names_in_archive(""))

@@ -1,10 +1,13 @@
 """load_dataset: where a set is looked for, the parsed copy, the download, and the catalogue."""
 
+import contextlib
 import http.server
+import os
 import shutil
 import socketserver
 import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
 
@@ -276,6 +279,66 @@ def test_a_download_of_something_else_leaves_nothing(tmp_path, server):
         with pytest.raises(DownloadError, match=r"what arrived is not the data set \(.*" + name):
             load_dataset(name)
     assert downloads(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["ENZYMES", "NCI1"])
+def test_a_copy_of_the_collections_archive_arrives_byte_for_byte(tmp_path, server, real_data, name):
+    shutil.copy(real_data / f"{name}.zip", server[0])
+    entry, dataset = find_entry(name), load_dataset(name)
+    assert dataset.place == "download"
+    assert (tmp_path / "cache" / "downloads" / f"{name}.zip").read_bytes() == (real_data / f"{name}.zip").read_bytes()
+    assert dataset.checksum == load_dataset(name, real_data).checksum
+    assert entry is None or len(dataset) == entry.graphs
+
+
+@pytest.mark.parametrize(
+    ("limit", "head", "body", "seconds", "reason"),
+    [
+        ({"SLOW_SECONDS": 0.3, "SLOWEST_BYTES": 1000}, b"Content-Length: 9999\r\n", b"PK", 0.05, "too slow"),
+        ({"WHOLE_SECONDS": 0.3}, b"", b"PK" * 1000, 0.05, "too slow"),
+        ({"SILENT_SECONDS": 0.3}, b"", b"", 9, "timed out"),
+        ({"MAX_UNANNOUNCED_BYTES": 1 << 20}, b"", b"PK" * 50_000, 0, "larger than 1 MB"),
+        ({}, b"Content-Length: 99999999999\r\n", b"PK", 0.05, "larger than 1024 MB"),
+        ({}, b"", bytes(100_000), 0, "is no .zip archive"),
+        ({}, b"Content-Encoding: gzip\r\n", b"\x1f\x8b" * 1000, 0, "is no .zip archive"),
+    ],
+)
+def test_a_server_that_is_slow_or_never_ends_is_given_up(tmp_path, monkeypatch, limit, head, body, seconds, reason):
+    taken = []
+
+    class Endless(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(1 << 16)
+            self.request.sendall(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n")
+            with contextlib.suppress(OSError):  # the client has left
+                while not given_up.wait(seconds):
+                    self.request.sendall(body)
+                    taken.append(len(body))
+
+    for name, value in limit.items():
+        monkeypatch.setattr(f"tapnet.io.download.{name}", value)
+    given_up = threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Endless) as tcp:
+        threading.Thread(target=tcp.serve_forever, daemon=True).start()
+        monkeypatch.setenv("TAPNET_TU_URL", f"http://127.0.0.1:{tcp.server_address[1]}")
+        begin = time.monotonic()
+        with pytest.raises(DownloadError, match=reason):
+            load_dataset("SMALL")
+        assert time.monotonic() - begin < 5
+        given_up.set()
+        tcp.shutdown()
+    assert sum(taken) < 16 << 20  # with what is on its way
+    assert downloads(tmp_path) == []
+
+
+def test_a_pipe_in_the_place_of_a_checksum_keeps_no_one_waiting(tmp_path, server):
+    archive(write(tmp_path / "made"), server[0] / "SMALL.zip")
+    load_dataset("SMALL")
+    shutil.rmtree(tmp_path / "cache" / "parsed")
+    note = tmp_path / "cache" / "downloads" / "SMALL.zip.sha256"
+    note.unlink()
+    os.mkfifo(note)
+    assert load_dataset("SMALL").place == "cache"
 
 
 def test_a_name_that_the_collection_does_not_have(tmp_path, server):

@@ -136,12 +136,19 @@ def test_attributes_as_input(tmp_path):
     assert model(dataset.batch(range(9))).shape == (9, 30)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_weights_are_refused_with_what_to_do_instead(mutag, dtype):
+    with pytest.raises(TypeError, match=f"weights are {dtype}.*autocast"):
+        TAPNet(7, 2).to(dtype)(mutag.batch([0]))
+
+
 @pytest.mark.parametrize(
     ("chosen", "reason"),
     [
         ({"pool": "max"}, "pool is one of tap, topk, sort"),
         ({"norm": "left"}, "norm is one of neighbour, symmetric, mean, sum"),
         ({"ratios": (0.5, 1.5)}, "ratio is"),
+        ({"ratios": (2**63,)}, "below 2\\*\\*63"),
         ({"dropout": 1.0}, "dropout is at least 0 and below 1"),
         ({"aux": -1.0}, "aux is at least 0"),
         ({"aux": float("inf")}, "aux is a finite number"),

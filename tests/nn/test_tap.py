@@ -262,7 +262,7 @@ def test_the_number_kept_is_exact():
     assert kept_nodes(7, torch.tensor([3, 7, 9])).tolist() == [3, 7, 7]
 
 
-@pytest.mark.parametrize("ratio", [0, 0.0, -0.5, 1.5, -3, True])
+@pytest.mark.parametrize("ratio", [0, 0.0, -0.5, 1.5, -3, True, 2**63, 10**400, float("nan")])
 def test_a_wrong_ratio_is_refused(ratio):
     with pytest.raises(SettingError, match="ratio is"):
         TAPooling(4, ratio)
@@ -273,6 +273,13 @@ def test_wrong_words_are_refused():
         TAPooling(4, similarity="cosine")
     with pytest.raises(SettingError, match="gate is one of straight-through"):
         TAPooling(4, gate="relu")
+
+
+@pytest.mark.parametrize("name", ["connectivity", "link_weight"])
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), "0.1", None])
+def test_a_weight_that_is_no_finite_number_is_refused(name, value):
+    with pytest.raises(SettingError, match=f"{name} is a finite number"):
+        TAPooling(4, **{name: value})
 
 
 # ---- as PyG tests its own poolings ----

@@ -62,6 +62,18 @@ def test_edges_to_csr(graph):
     assert torch.equal(dense_of_csr(*ours, n), dense_of(edge_index, n))
 
 
+def test_more_edges_than_32_bits_can_number_are_refused():
+    none = torch.zeros(2, 1, dtype=torch.int64)
+    with pytest.raises(ValueError, match="2,147,483,648 edges"):
+        csr.to_csr(none.expand(2, 2**31), 3)
+    with pytest.raises(ValueError, match="2,147,483,648 nodes"):
+        csr.to_csr(none, 2**31)
+    graphs, node_ptr = torch.tensor([0, 0, 0]), torch.tensor([0, 1])
+    rowptr = torch.tensor([0, 2**30])
+    with pytest.raises(ValueError, match="edges in one batch"):
+        csr.cut_graphs(graphs, node_ptr, rowptr, torch.zeros(0, dtype=torch.int32))
+
+
 @given(edges())
 def test_symmetry(graph):
     matrix = csr.to_csr_torch(*graph)[0]
@@ -118,6 +130,17 @@ def test_top_k_with_ties(sizes, seed, dtype, negative):
         expected += sorted(best[: int(k[g])])
     for find in (segments.top_k, unwrap(segments.top_k)):
         assert find(score, new_ptr, ptr).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 12) | st.integers(60, 80), min_size=1, max_size=6), seeds, floats)
+def test_top_k_of_zeros_nans_and_infinities_of_both_signs(sizes, seed, dtype):
+    random, sizes = generator(seed), torch.tensor(sizes)
+    values = torch.tensor([0.0, 1.0, float("nan"), float("inf")], dtype=dtype)
+    values = torch.cat([values, values.neg()])  # the sign of a NaN, too
+    score = values[torch.randint(0, len(values), (int(sizes.sum()),), generator=random)]
+    k = (torch.rand(len(sizes), generator=random) * (sizes + 1)).long().clamp(max=sizes)
+    ptr, new_ptr = offsets(sizes), offsets(k)
+    assert torch.equal(segments.top_k(score, new_ptr, ptr), unwrap(segments.top_k)(score, new_ptr, ptr))
 
 
 @given(sizes_of_segments, seeds, floats)

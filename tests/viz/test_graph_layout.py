@@ -25,3 +25,11 @@ def test_neighbours_in_a_large_graph_are_near_each_other():
     edges = np.asarray([(i, i + 1) for i in range(n - 1)]).T
     at = graph_layout(edges, n)
     assert np.linalg.norm(at[edges[0]] - at[edges[1]], axis=1).max() < 0.05
+
+
+def test_the_leaves_of_a_hub_do_not_cover_each_other():
+    n = 200
+    edges = np.asarray([(0, i) for i in range(1, n)]).T
+    at = graph_layout(edges, n)
+    nearest = (np.linalg.norm(at[:, None] - at, axis=-1) + 9 * np.eye(n)).min(axis=1)
+    assert np.quantile(nearest, 0.1) > 0.3 / np.sqrt(n)

@@ -46,7 +46,10 @@ def test_the_same_picture_gives_the_same_bytes(tmp_path):
     for ending in ("png", "svg"):
         assert (tmp_path / f"one.{ending}").read_bytes() == (tmp_path / f"two.{ending}").read_bytes()
     assert save(picture(), tmp_path / "three", ["pdf"]) == ["three.pdf"]
-    assert (tmp_path / "three.pdf").read_bytes().startswith(b"%PDF")
+    pdf = (tmp_path / "three.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF")
+    assert b"/FontFile2" in pdf or b"TrueType" in pdf
+    assert b"/Type3" not in pdf  # which journals refuse
 
 
 def test_a_graph_has_its_nodes_edges_and_labels():
@@ -69,6 +72,59 @@ def test_nodes_without_a_score_are_drawn_at_middle_size(score, sized):
     assert list(np.argsort(before)) == [0, 1, 2] if sized else len(set(before)) == 1
     words = [text.get_text() for text in figure.legends[0].texts]
     assert any("score" in word for word in words) == sized
+
+
+def explained(graph, names=("a",), category=None, features="labels", scores=None, **known):
+    """An explanation in which one layer keeps the first half of a NetworkX graph's nodes."""
+    n = len(graph)
+    layer = Layer(np.arange(n), np.arange(n) < n // 2, np.linspace(1, 2, n) if scores is None else scores)
+    explanation = Explanation((layer,), np.array([0.25, 0.75]))
+    category = np.zeros(n, np.int64) if category is None else np.asarray(category)
+    edges = np.array(graph.edges, dtype=np.int64).reshape(-1, 2).T
+    values = {"name": "a graph", "stem": "graph", "file": None, "true_class": None, "predicted": "yes"} | known
+    shown = {"edges": edges, "category": category, "category_names": names, "features": features}
+    return ExplainedGraph(explanation=explanation, **values, **shown)
+
+
+def legend_of(figure):
+    return [text.get_text() for text in figure.legends[0].texts]
+
+
+def test_a_picture_names_file_and_true_class_and_gives_sizes_a_scale():
+    figure = explained(nx.path_graph(6), file="water.graphml", true_class="wet").plot()
+    assert all(word in figure.get_suptitle() for word in ("a graph", "water.graphml", "yes (75 %)", "true class: wet"))
+    assert {"lowest score", "highest score of the layer", "dropped"} <= set(legend_of(figure))
+    assert "1 to 2" in figure.axes[0].get_title()
+    equal = explained(nx.path_graph(6), scores=np.ones(6)).plot()
+    assert not any("score" in word for word in legend_of(equal))
+
+
+def test_a_large_graph_has_thin_edges_and_nodes_that_do_not_cover_each_other():
+    small, large = (explained(nx.random_geometric_graph(n, 1.6 / n**0.5, seed=1)).plot() for n in (20, 300))
+    widths = [figure.axes[0].collections[0].get_linewidths()[0] for figure in (small, large)]
+    assert widths[1] < 0.6 < widths[0]
+    assert large.get_size_inches()[0] / 2 > small.get_size_inches()[0] / 2  # larger panels
+    area = large.axes[0].collections[1].get_sizes()
+    assert 2 < area.min() < area.max() < 100
+
+
+def test_only_what_has_a_name_is_in_the_legend():
+    graph = nx.path_graph(30)
+    attributes = explained(graph, ("node",), features="attributes").plot()
+    assert not any("node" in word or word.startswith(":") for word in legend_of(attributes))
+    many = explained(graph, tuple(f"kind {i}" for i in range(12)), np.arange(30) % 12).plot()
+    assert "5 others" in legend_of(many)
+    degrees = explained(graph, ("1", "2"), [0] + [1] * 28 + [0], features="degrees").plot()
+    assert {"degree 1", "degree 2"} <= set(legend_of(degrees))
+    wide = explained(graph, (*map(str, range(1, 30)), "unknown"), np.arange(30), features="degrees").plot()
+    assert any(word.startswith("degree ") and " to " in word for word in legend_of(wide))
+    assert "unknown" in legend_of(wide)
+
+
+def test_names_that_look_like_formulas_are_drawn_as_they_are(tmp_path):
+    figure = explained(nx.path_graph(4), (r"$\nothing$", "$b"), [0, 1, 0, 1], file=r"$\x{$.json").plot()
+    save(figure, tmp_path / "odd")
+    save(draw_run([{"test_accuracy": [1.0]}], np.eye(2, dtype=int), [r"$\a$", "b"], r"$\b{$"), tmp_path / "run")
 
 
 def test_curves_are_the_mean_over_the_folds():

@@ -10,6 +10,7 @@ from tapnet._loops.jit import Array, array, compiled_by, is_compiled, kernel
 from tapnet._loops.ranges import concatenated_ranges, offsets
 
 CSR = tuple[Tensor, Tensor]  # rowptr and col
+LARGEST_INT32 = 2**31 - 1
 SORTED_EDGES = 1_000_000  # fewer edges than these are sorted by NumPy when only their symmetry is asked for
 
 
@@ -68,6 +69,8 @@ def induced_entries(rowptr: Tensor, col: Tensor, perm: Tensor) -> Tensor:
 
 def to_csr(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
     """A in compressed rows, without self-loops and with every column of edge_index once; Aᵀ too, unless it is A."""
+    if max(edge_index.size(1), num_nodes) > LARGEST_INT32:
+        raise ValueError(f"{num_nodes:,} nodes and {edge_index.size(1):,} edges; at most {LARGEST_INT32:,} of each fit")
     return (to_csr_loops if edge_index.is_cpu else to_csr_torch)(edge_index, num_nodes)
 
 
@@ -274,6 +277,8 @@ def cut_graphs(graphs: Array, node_ptr: Array, rowptr: Array, col: Array) -> tup
         first, last = node_ptr[graphs[g]], node_ptr[graphs[g] + 1]
         ptr[g + 1] = ptr[g] + last - first
         num_edges += rowptr[last] - rowptr[first]
+    if max(ptr[-1], num_edges) > LARGEST_INT32:
+        raise ValueError("more than 2,147,483,647 nodes or edges in one batch; take fewer graphs at once")
     nodes = np.empty(ptr[-1], np.int64)
     new_ptr, new_col = np.zeros(ptr[-1] + 1, np.int32), np.empty(num_edges, np.int32)
     at = 0

@@ -30,9 +30,11 @@ def kept_ptr(ptr: Tensor, numerator: int, denominator: int) -> Tensor:
 
 def _top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
     """Without sorting: the k-th highest is found in linear time; what is not below it stays."""
-    bits: Array = array(score).view(np.int32 if score.dtype == torch.float32 else np.int64)
+    values: Array = array(score) + 0  # -0.0 becomes 0.0: they are equal
+    bits: Array = values.view(np.int32 if score.dtype == torch.float32 else np.int64)
     sign, rest = 8 * bits.itemsize - 1, np.iinfo(bits.dtype).max
-    key = bits ^ ((bits >> sign) & rest)  # orders as the floats do (-0.0 just below 0.0)
+    key = bits ^ ((bits >> sign) & rest)  # orders as the floats do
+    key[np.isnan(values)] = rest  # as torch sorts them, whatever their sign
     return torch.from_numpy(_top_k_of_keys(key, array(ptr), array(new_ptr)))
 
 

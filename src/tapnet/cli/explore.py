@@ -18,6 +18,10 @@ def explore(
     pool: OwnPool = None,
     data_dir: DataDir = None,
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Another name by which browsers reach this machine; may be repeated."),
+    ] = None,
     port: Annotated[int, typer.Option(help="The port to listen at; 0: any free one.", min=0, max=65535)] = 8765,
     browser: Annotated[bool, typer.Option(help="Open the page there.", rich_help_panel="Browser")] = True,
 ) -> None:
@@ -29,7 +33,7 @@ def explore(
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError:
-        raise TapnetError("the page needs FastAPI and uvicorn: pip install 'tapnet[explore]'") from None
+        raise TapnetError("the page needs FastAPI and uvicorn: pip install fastapi uvicorn") from None
     from tapnet.explorer.load import load_explorer
     from tapnet.explorer.server import address_of, listen, serve
     from tapnet.inference.model import load_model
@@ -44,7 +48,7 @@ def explore(
     typer.echo(f"{explorer.saved.name}, {find_model_file(model).name}: {address} (Ctrl-C stops it)")
     if browser:
         _open(address)
-    serve(explorer, listener)
+    serve(explorer, listener, allow_host or ())
 
 
 def _open(address: str) -> None:

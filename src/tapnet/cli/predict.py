@@ -36,12 +36,17 @@ def predict(
         Path | None, typer.Option(help="A file for the result.", show_default="standard output", dir_okay=False)
     ] = None,
     form: Annotated[Literal["csv", "jsonl"], typer.Option("--format", help="jsonl: one JSON object per line.")] = "csv",
+    allow_unknown: Annotated[
+        bool,
+        typer.Option("--allow-unknown", help="Also predict graphs that share no node category with the training data."),
+    ] = False,
     pool: OwnPool = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write each graph's class and the probability of every class.
+    """Write each graph's class and the probability of every class; of labels their probabilities, of numbers these.
 
-    What cannot be read is named on standard error and left out; the exit code is 1 then.
+    What cannot be read, or shares no node category (or degree) with the training data, is named on standard error and
+    left out; the exit code is 1 then.
     """
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
@@ -53,11 +58,13 @@ def predict(
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
     saved = load_model(model, own_pool(pool))
     for_machines = out is not None or not sys.stdout.isatty()  # then a terminal is free for a bar
-    names = saved.card.class_names or saved.classes
-    classes = tuple(map(str, names if for_machines else saved.class_names))
+    names, safe = saved.card.class_names or saved.classes, saved.class_names
+    if saved.task != "classification":
+        names, safe = saved.card.target_names or (), saved.target_names
+    classes = tuple(map(str, names if for_machines else safe))
     if len(set(classes)) != len(classes):
         raise DataError(f"{model}: {len(classes)} classes with {len(set(classes))} names")
-    header, line = FORMATS[form]
+    header, line = (FORMATS if saved.task == "classification" else FORMATS_OF_NUMBERS)[form]
     unseen, done, failed = UnseenCategories(saved.features), 0, 0
 
     def report(error: TapnetError) -> None:
@@ -68,19 +75,28 @@ def predict(
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         write(header(classes))
         for graphs, probabilities in predict_inputs(
-            saved, inputs, data_dir=data_dir, unseen=unseen, on_error=report, show_progress=for_machines
+            saved,
+            inputs,
+            data_dir=data_dir,
+            unseen=unseen,
+            allow_unknown=allow_unknown,
+            on_error=report,
+            show_progress=for_machines,
         ):
             rows = zip(graphs, probabilities.tolist(), strict=True)
             write("".join(line(graph, [round(p, DIGITS) for p in row], classes) for graph, row in rows))
             done += len(graphs)
         if not done:
             raise _NothingToWriteError
-    if unseen.graphs:
-        typer.echo(f"tapnet: {unseen}", err=True)
+    left_out = 0 if allow_unknown else unseen.foreign
+    for note in unseen.notes:
+        typer.echo(f"tapnet: {note}", err=True)
     problems = f", {failed} could not be read" if failed else ""
+    problems += f", {left_out} left out (--allow-unknown predicts them)" if left_out else ""
     graphs_done = "1 graph" if done == 1 else f"{done} graphs"
-    typer.echo(f"tapnet: {graphs_done} predicted{problems}{_expectation(saved) if done else ''}", err=True)
-    if failed:
+    expectation = _expectation(saved) if done + left_out > unseen.foreign else ""  # it says nothing of foreign graphs
+    typer.echo(f"tapnet: {graphs_done} predicted{problems}{expectation}", err=True)
+    if failed or left_out:
         raise typer.Exit(1)
 
 
@@ -88,15 +104,19 @@ def _expectation(saved: SavedModel) -> str:
     """The accuracy that the model's file claims, with its protocol."""
     from tapnet.files import printable
     from tapnet.training.baseline import baseline_warning
+    from tapnet.training.metrics import METRICS
 
     measured = saved.card.cross_validation
     if measured is None:  # of one fold, or from a stranger
         return ""
-    accuracy = f"{measured.mean:.1f} ± {measured.std:.1f} % ({printable(measured.rules)[:200]})"
-    majority = (measured.baseline or {}).get("accuracy")
-    accuracy += "" if majority is None else f"; majority class: {majority:.1f} %"
-    warning = baseline_warning(measured.mean, measured.baseline)
-    return f"; the model's accuracy by cross-validation: {accuracy}" + (f"\ntapnet: {warning}" if warning else "")
+    metric = METRICS[measured.metric]
+    score = f"{metric.in_words(measured.mean, measured.std)} ({printable(measured.rules)[:200]})"
+    trivial = (measured.baseline or {}).get(metric.name)
+    who = "majority class" if metric.name == "accuracy" else "the same for every graph"
+    score += "" if trivial is None else f"; {who}: {metric.in_words(trivial)}"
+    warning = baseline_warning(measured.mean, measured.baseline, metric.name)
+    what = "accuracy" if metric.name == "accuracy" else "quality"
+    return f"; the model's {what} by cross-validation: {score}" + (f"\ntapnet: {warning}" if warning else "")
 
 
 # ---- writing ----
@@ -139,7 +159,9 @@ def _csv_line(words: Sequence[str]) -> str:
 
 
 def _csv_header(classes: Sequence[str]) -> str:
-    return _csv_line(["graph", "class", *classes])
+    own = ("graph", "class")
+    ambiguous = any(name in own for name in classes)
+    return _csv_line([*own, *(f"probability of {name}" if ambiguous else name for name in classes)])
 
 
 def _csv_row(graph: str, row: Sequence[float], classes: Sequence[str]) -> str:
@@ -151,7 +173,21 @@ def _json_row(graph: str, row: Sequence[float], classes: Sequence[str]) -> str:
     return json.dumps({"graph": graph, "class": classes[row.index(max(row))], "probabilities": probabilities}) + "\n"
 
 
-FORMATS: dict[str, tuple[Callable[[Sequence[str]], str], Callable[[str, Sequence[float], Sequence[str]], str]]] = {
-    "csv": (_csv_header, _csv_row),
-    "jsonl": (lambda _: "", _json_row),
+def _csv_numbers_header(targets: Sequence[str]) -> str:
+    return _csv_line(["graph", *(f"predicted {name}" if name == "graph" else name for name in targets)])
+
+
+def _csv_numbers(graph: str, row: Sequence[float], targets: Sequence[str]) -> str:
+    return _csv_line([graph, *(f"{value:.{DIGITS}g}" for value in row)])
+
+
+def _json_numbers(graph: str, row: Sequence[float], targets: Sequence[str]) -> str:
+    return json.dumps({"graph": graph, "predictions": dict(zip(targets, row, strict=True))}) + "\n"
+
+
+_Format = tuple[Callable[[Sequence[str]], str], Callable[[str, Sequence[float], Sequence[str]], str]]
+FORMATS: dict[str, _Format] = {"csv": (_csv_header, _csv_row), "jsonl": (lambda _: "", _json_row)}
+FORMATS_OF_NUMBERS: dict[str, _Format] = {
+    "csv": (_csv_numbers_header, _csv_numbers),
+    "jsonl": (lambda _: "", _json_numbers),
 }

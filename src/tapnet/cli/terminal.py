@@ -14,6 +14,7 @@ from rich.table import Table
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
 from tapnet.experiments.trial import Trial
+from tapnet.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from tapnet.experiments.cross_validate import CrossValidation
@@ -39,7 +40,8 @@ def fold_lines(one_system: bool = True) -> OnEvent:
         if event.epoch == 0:
             print(f"{about}: waiting for it", file=sys.stderr, flush=True)
         if event.epoch == event.trial.training.epochs:
-            print(f"{about}: {event.accuracy:.1f} %", file=sys.stderr, flush=True)
+            score = METRICS[event.trial.test_metric].in_words(event.accuracy)
+            print(f"{about}: {score}", file=sys.stderr, flush=True)
 
     return show
 
@@ -57,16 +59,27 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     """The folds, the accuracy with its protocol, the other readings, and where things are stored."""
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # in a pipe, a sentence is a line
     by_epoch = run.has_epochs
-    table = _table(">fold", ">accuracy", *((">epoch", ">last epoch") if by_epoch else ()), ">seconds")
-    for r in run.results:
-        epochs = (str(r.reading.epoch), f"{r.curves['test_accuracy'][-1]:.1f}") if by_epoch else ()
+    columns = {name: run.scores_by(name) for name in run.metrics or [run.metric]}
+    last = run.results[0].trial.test_metric
+    last_title = ">last epoch" if last in columns else f">{last}, last epoch"
+    table = _table(
+        ">fold", *(f">{name}" for name in columns), *((">epoch", last_title) if by_epoch else ()), ">seconds"
+    )
+
+    def digits(name: str, value: float) -> str:
+        return f"{value:.1f}" if METRICS[name].percent else f"{value:.3f}"
+
+    for i, r in enumerate(run.results):
+        scores = (digits(name, values[i]) for name, values in columns.items())
+        epochs = (str(r.reading.epoch), digits(last, r.curves[f"test_{last}"][-1])) if by_epoch else ()
         diverged = ["[red]diverged[/]"] if r.diverged else []
-        table.add_row(str(r.trial.fold), f"{r.reading.accuracy:.1f}", *epochs, f"{r.seconds:.1f}", *diverged)
+        table.add_row(str(r.trial.fold), *scores, *epochs, f"{r.seconds:.1f}", *diverged)
     console.print(table)
     printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol" if paper else ""
     console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")
-    if by_epoch:
-        others = "; ".join(f"{words}: {mean:.1f} ± {std:.1f} %" for words, (mean, std) in run.other_readings.items())
+    if by_epoch and run.other_readings:
+        metric = METRICS[run.metric]
+        others = "; ".join(f"{words}: {metric.in_words(*both)}" for words, both in run.other_readings.items())
         console.print(
             f"[dim]Other readings of the same curves: {others}. A best test epoch is known only afterwards.[/]"
         )

@@ -28,8 +28,8 @@ from tapnet.cli.app import (
 )
 from tapnet.errors import SettingError
 
-in_model, in_voting, in_protocol, in_training = (
-    partial(typer.Option, rich_help_panel=panel) for panel in ("Model", "Voting", "Protocol", "Training")
+in_model, in_voting, in_data, in_protocol, in_training = (
+    partial(typer.Option, rich_help_panel=panel) for panel in ("Model", "Voting", "Data", "Protocol", "Training")
 )
 THE_MODELS = "the model's"
 
@@ -42,6 +42,10 @@ def train(
     pool: Annotated[
         str | None,
         in_model(help=f"Pooling layer of tapnet: {POOLS}, or a class of your own: module:Class.", show_default="tap"),
+    ] = None,
+    conv: Annotated[
+        str | None,
+        in_model(help="Convolution: gcn, gin, gine (reads edges), sage, gat, or module:Class.", show_default="gcn"),
     ] = None,
     connectivity: Annotated[
         float | None, in_model(help="λ, the weight of the degree in the score.", show_default="0.1")
@@ -76,8 +80,30 @@ def train(
         ),
     ] = None,
     features: Annotated[
-        Literal["labels", "degrees", "attributes"] | None,
-        in_model(help="Node features: labels, degrees or attributes.", metavar="<str>"),
+        Literal["labels", "degrees", "attributes", "all"] | None,
+        in_model(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
+    ] = None,
+    smiles: Annotated[str | None, in_data(help="Column with the SMILES of molecules.", show_default="found")] = None,
+    target: Annotated[
+        str | None, in_data(help="Column(s) of a table to predict, separated by commas.", show_default="found")
+    ] = None,
+    task: Annotated[
+        Literal["classification", "multilabel", "regression"] | None,
+        in_data(help="classification, multilabel or regression.", metavar="<str>", show_default="found"),
+    ] = None,
+    split: Annotated[
+        str | None,
+        in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        in_protocol(help="One or several: accuracy, roc_auc, f1, rmse, …", show_default="the task's"),
+    ] = None,
+    select_by: Annotated[
+        str | None, in_protocol(help="Metric that chooses the epoch.", show_default="the protocol's")
+    ] = None,
+    class_weight: Annotated[
+        Literal["balanced"] | None, in_training(help="balanced: every class counts the same.", metavar="<str>")
     ] = None,
     protocol: Annotated[
         Literal["paper", "fair"], in_protocol(help="fair: epoch of lowest validation loss; paper: best test epoch.")
@@ -129,6 +155,7 @@ def train(
         raise KeyboardInterrupt
     settings: dict[str, Any] = {
         "pool": pool,
+        "conv": conv,
         "connectivity": connectivity,
         "similarity": similarity,
         "gate": gate,
@@ -141,7 +168,7 @@ def train(
         "lr": lr,
         "weight_decay": weight_decay,
     }
-    known = inspect.signature(cross_validate).parameters.keys() - {"pool"}
+    known = inspect.signature(cross_validate).parameters.keys() - {"pool", "conv"}
     try:
         with notes():
             result = cross_validate(
@@ -152,7 +179,12 @@ def train(
                 only_folds=_fold_numbers(only_folds),
                 epochs=epochs,
                 seed=seed,
+                metric=metric,
+                select_by=select_by,
+                split=split,
+                class_weight=class_weight,
                 features=features,
+                reading={k: v for k, v in {"smiles": smiles, "target": target, "task": task}.items() if v is not None},
                 data_dir=data_dir,
                 out=out or Path("runs") / "{run}",
                 jobs=jobs,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
 from tapnet.files import printable
 
@@ -40,18 +41,20 @@ def features_note(dataset: GraphDataset, only_edges: bool = False) -> str:
     labels, edge_labels = (len(values or ()) for values in (dataset.node_label_values, dataset.edge_label_values))
     on_nodes = [what for what in dataset.not_read if not what.startswith("edge")]
     on_edges = [what for what in dataset.not_read if what.startswith("edge")]
-    if own != "attributes" and dataset.node_attributes is not None:
+    if own not in ("attributes", "all") and dataset.node_attributes is not None:
         on_nodes.insert(0, _counted(dataset.node_attributes.shape[1], "node attribute"))
-    if own != "labels" and labels > 1:
+    if own not in ("labels", "all") and labels > 1:
         on_nodes.insert(0, f"{labels} node labels")
-    if dataset.edge_attributes is not None:
+    edges_used = dataset.edge_attr is not None
+    if dataset.edge_attributes is not None and not edges_used:
         on_edges.insert(0, _counted(dataset.edge_attributes.shape[1], "edge attribute"))
-    if edge_labels > 1:
+    if edge_labels > 1 and not edges_used:
         on_edges.insert(0, f"{edge_labels} edge labels")
     unused = on_edges if only_edges else on_nodes + on_edges
     if not unused:
         return ""
-    used = _counted(dataset.num_features, {"labels": "node label", "attributes": "node attribute"}.get(own, "degree"))
+    kinds = {"labels": "node label", "attributes": "node attribute", "all": "categories and number"}
+    used = _counted(dataset.num_features, kinds.get(own, "degree"))
     return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
 
 
@@ -116,8 +119,11 @@ def copies_note(dataset: GraphDataset, folds: Sequence[NDArray[np.int64]] | None
     if not copied.any():
         return ""
     where = "have a copy" if folds is None else "have a copy in another fold"
-    other = int((copied & _spans_several(group, dataset.y.numpy())).sum())
-    classes = f", {other} of them one of another class" if other else ""
+    y = dataset.y.numpy()
+    targets = y if y.ndim == 1 else np.unique(y, axis=0, return_inverse=True)[1].reshape(-1)
+    other = int((copied & _spans_several(group, targets)).sum())
+    kind = "class" if dataset.task == "classification" else "target"
+    classes = f", {other} of them one of another {kind}" if other else ""
     return f"{int(copied.sum())} of {len(dataset)} graphs {where} (same node features and structure){classes}"
 
 
@@ -142,7 +148,7 @@ def graph_codes(dataset: GraphDataset) -> Codes:
         sizes = np.diff(node_ptr[start : stop + 1])
         first_node = np.repeat(node_ptr[start:stop] - node_ptr[start], np.diff(edge_ptr[start : stop + 1]))
         ptr, target = rowptr[nodes.start : nodes.stop + 1] - rowptr[nodes.start], col[edges] + first_node
-        code = _feature_codes(dataset.x[nodes].numpy())
+        code = _feature_codes(dataset.x[nodes])
         for _ in range(REFINEMENTS):
             code = _mixed(3 * code + _sums(_mixed(code)[target], ptr))
         codes[start:stop] = _sums(_mixed(code), np.concatenate([[0], np.cumsum(sizes)]))
@@ -150,8 +156,12 @@ def graph_codes(dataset: GraphDataset) -> Codes:
     return codes
 
 
-def _feature_codes(x: NDArray[np.generic]) -> Codes:
-    """[N] from categories [N] or floats [N, F]."""
+def _feature_codes(features: FeatureRows) -> Codes:
+    """[N] from categories [N], floats [N, F], or both."""
+    if isinstance(features, MixedFeatures):
+        codes = _feature_codes(features.combination)
+        return codes if features.numbers is None else _mixed(3 * codes + _feature_codes(features.numbers))
+    x = features.numpy()
     if x.ndim == 1:
         return _mixed(x.astype(np.uint64) + np.uint64(1))
     bits = (x.astype(np.float32) + 0.0).view(np.uint32).astype(np.uint64)  # -0.0 is 0.0

@@ -152,6 +152,9 @@ def _numbered(column: Column | None, known: Values) -> tuple[Any, Any]:
         values, numbers = np.unique(column, return_inverse=True, axis=0 if column.ndim == 2 else None)
         names = tuple(tuple(v) if isinstance(v, list) else v for v in values.tolist())
         return torch.from_numpy(numbers.reshape(-1).astype(np.int64)), names
+    if all(isinstance(v, int | float) for v in column):  # sorted, as numbers of a file could all have one hash
+        values, numbers = np.unique(np.asarray(column, dtype=object), return_inverse=True)
+        return torch.from_numpy(numbers.reshape(-1).astype(np.int64)), tuple(values.tolist())
     try:
         distinct = sorted(set(column))  # type: ignore[type-var]
     except TypeError:  # they have no order of their own
@@ -307,6 +310,8 @@ def from_networkx(
 ) -> GraphDataset:
     """``GraphDataset.from_networkx``; ``attributes`` are the names of its four keyword arguments, in their order."""
     node_label, node_attributes, edge_label, edge_attributes = attributes
+    if features in ("labels", "attributes"):
+        check_node_attribute(graphs, node_label if features == "labels" else node_attributes, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]
@@ -343,6 +348,20 @@ def networkx_edges(graph: nx.Graph) -> IntArray:
     """[2, E] with the nodes as numbers, in the order of the graph."""
     number = {node: i for i, node in enumerate(graph)}
     return np.asarray([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2).T
+
+
+def check_node_attribute(graphs: Sequence[nx.Graph], key: str, needed: bool) -> bool:
+    """Whether every node has the attribute; a ``DataError`` if only some have it, or none has it and it is needed."""
+    having = [[key in values for _, values in g.nodes(data=True)] for g in graphs]
+    some = any(map(any, having))
+    lacking = next((i for i, has in enumerate(having) if not all(has)), None)
+    if lacking is not None and (some or needed):
+        node = list(graphs[lacking])[having[lacking].index(False)]
+        others = "others have" if some else "no node has"
+        own = ", ".join(map(repr, graphs[lacking].nodes[node]))
+        has = f"; it has {own}" if own else ""
+        raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}{has}")
+    return some
 
 
 def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from tapnet._loops.csr import cut_graphs, nodes_and_edges
 from tapnet._loops.ranges import concatenated_ranges, offsets
 from tapnet.data.batch import GraphBatch
 from tapnet.data.features import MixedFeatures
+from tapnet.data.splits import Splits
 from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ class Prepared(Protocol):
 
     def cut(self, graphs: Tensor) -> Any:
         """The part of these graphs, which goes with their batch and has a method ``to(device)``."""
+
+
+class GraphReference(NamedTuple):
+    """A graph of a data set, as an element of an object array."""
+
+    dataset: GraphDataset
+    number: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +108,7 @@ class GraphDataset:
     place: str = ""  # in what kind of place they were found
     prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs
     edge_attr: MixedFeatures | None = None  # what edges carry, for models that read it: see with_edge_features
+    splits: Splits | None = None  # the user's own, in the place of stratified folds
 
     # ---- sizes ----
 
@@ -107,9 +116,16 @@ class GraphDataset:
         return len(self.node_ptr) - 1
 
     @property
-    def shape(self) -> tuple[int]:
-        """``(G,)``: scikit-learn's splitters index what has a shape as an array, ``dataset[indices, ...]``."""
-        return (len(self),)
+    def shape(self) -> tuple[int, int]:
+        """``(G, 1)``, a table of one column to scikit-learn, whose splitters index it as ``dataset[indices, ...]``."""
+        return (len(self), 1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        """``[G, 1]``, a column of `GraphReference`: what scikit-learn makes of a data set where it wants a table."""
+        column = np.empty((len(self), 1), dtype=object)
+        for number in range(len(self)):
+            column[number, 0] = GraphReference(self, number)
+        return column
 
     @property
     def num_graphs(self) -> int:
@@ -234,6 +250,7 @@ class GraphDataset:
         for key, of in NODE_AND_EDGE_DATA.items():
             values = getattr(self, key)
             chosen[key] = None if values is None else values[nodes if of == "node" else edges]
+        chosen["splits"] = None
         chosen["edge_attr"] = None if self.edge_attr is None else self.edge_attr[edges]
         for key in ("graph_names", "smiles"):
             words = getattr(self, key)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +17,7 @@ from torch import Tensor
 from tapnet.errors import SettingError
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """The numbers of the graphs that train, validate and test."""
 
     train: Tensor
@@ -23,11 +25,35 @@ class Split:
     test: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """The splits of a data set that a user chose in the place of stratified folds.
+
+    Attributes:
+        name: how they were chosen, such as "scaffold" or "group:site".
+        parts: the split of each fold.
+    """
+
+    name: str
+    parts: tuple[Split, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """16 hexadecimal digits that change with any of the parts."""
+        digest = hashlib.blake2b(digest_size=8)
+        for part in self.parts:
+            for numbers in (part.train, part.validation, part.test):
+                digest.update(b"|" if numbers is None else numbers.numpy().astype(np.int64).tobytes() + b";")
+        return digest.hexdigest()
+
+
 def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
     """The graphs of each fold of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=0)``.
 
+    Numbers are stratified by their quantiles; where there are several targets, the folds are drawn regardless of them.
+
     Args:
-        y: ``[G]`` the class of each graph.
+        y: ``[G]`` the class of each graph, or ``[G, T]`` numbers.
         folds: The number of folds.
 
     Returns:
@@ -40,6 +66,8 @@ def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
 
     if folds > len(y):
         raise SettingError(f"{folds} folds of {len(y)} graphs: there cannot be more folds than graphs")
+    if y.is_floating_point():
+        y = quantile_strata(y, min(10, len(y) // folds)) if y.size(1) == 1 else torch.zeros(len(y), dtype=torch.int64)
     largest = int(y.bincount().max())
     if folds > largest:
         raise SettingError(f"{folds} folds cannot be made: even the largest class has only {largest} graphs")

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tapnet.data.checks import copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.data.splits import stratified_folds
 from tapnet.errors import DataNote, SettingError
 from tapnet.experiments.backends.pool import DataReference, Event, run_trials
 from tapnet.experiments.backends.processes import available_cores, torchrun_rank
 from tapnet.experiments.final import FinalTrial, is_of_another_run, train_final
+from tapnet.experiments.predictions import write_predictions
 from tapnet.experiments.progress import progress_bars
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted
 from tapnet.experiments.store import Store
-from tapnet.experiments.summary import Summary, changed_settings
+from tapnet.experiments.summary import Summary, changed_settings, or_null
 from tapnet.experiments.trial import Trial, digest
 from tapnet.inference.model_file import FINAL_MODEL, read_model
-from tapnet.io.graph_folder import require_classes
+from tapnet.io.graph_folder import require_targets
 from tapnet.io.load import check_features, load_dataset
+from tapnet.io.splits import choose_splits
 from tapnet.models.registry import find_model
 from tapnet.models.spec import ModelSpec
+from tapnet.nn.conv.registry import find_conv
 from tapnet.nn.pool.registry import find_name, source_digest
 from tapnet.progress import counting
-from tapnet.training.baseline import baseline_warning, majority_accuracy
+from tapnet.training.baseline import baseline_warning, trivial_scores
 from tapnet.training.device import find_device
-from tapnet.training.protocol import check_protocol, split, splits
+from tapnet.training.metrics import METRICS, find_metrics
+from tapnet.training.protocol import check_protocol, splits
+from tapnet.training.protocol import split as find_split
 from tapnet.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -62,8 +65,8 @@ class CrossValidation(Summary):
 
     @property
     def baseline_warning(self) -> str:
-        """One sentence where the mean is not above the baseline; else an empty string."""
-        return baseline_warning(self.mean, self.baseline)
+        """One sentence where the mean is not better than the baseline; else an empty string."""
+        return baseline_warning(self.mean, self.baseline, self.metric)
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -71,8 +74,15 @@ class CrossValidation(Summary):
         return changed_settings(self.results[0].trial)
 
     def __repr__(self) -> str:
-        majority = f"; majority class: {self.baseline['accuracy']:.1f} %" if self.baseline else ""
-        return f"{super().__repr__()}{majority}"
+        known = self.baseline is not None and self.metric in self.baseline
+        return f"{super().__repr__()}{f'; {self.baseline_in_words}' if known else ''}"
+
+    @property
+    def baseline_in_words(self) -> str:
+        """What the trivial predictor gives by the first metric; the baseline has to be known."""
+        assert self.baseline is not None
+        who = "majority class" if self.metric == "accuracy" else "the same for every graph"
+        return f"{who}: {METRICS[self.metric].in_words(self.baseline[self.metric])}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it, the settings and keys of the trials included."""
@@ -80,7 +90,7 @@ class CrossValidation(Summary):
             "changed": self.changed,
             "trials": [r.trial.key for r in self.results],
             "data": self.data,
-            "baseline": None if self.baseline is None else dict(self.baseline),
+            "baseline": None if self.baseline is None else {k: or_null(v) for k, v in self.baseline.items()},
             "folder": None if self.folder is None else str(self.folder),
         }
         if self.final is not None:
@@ -94,7 +104,12 @@ def cross_validate(
     model: str = "tapnet",
     *,
     pool: str | type | None = None,
+    conv: str | type | None = None,
     protocol: str = "fair",
+    metric: str | Iterable[str] | None = None,
+    select_by: str | None = None,
+    split: str | Path | None = None,
+    class_weight: str | None = None,
     folds: int = 10,
     only_folds: Iterable[int] | None = None,
     epochs: int = 200,
@@ -110,6 +125,7 @@ def cross_validate(
     checkpoint_every: int = CHECKPOINT_EVERY,
     final: bool = False,
     progress: Callable[[Event], None] | None = None,
+    reading: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> CrossValidation:
     """Trains a system on every fold of a data set and reports its accuracy with the protocol behind it.
@@ -121,8 +137,17 @@ def cross_validate(
         dataset: a name (``"MUTAG"``), a path as `load_dataset` takes it, or a data set.
         model: the name of the system.
         pool: the pooling layer of TAPNet: a name, ``"package.module:Class"``, or a class of the user's own.
+        conv: its convolution: ``"gcn"``, ``"gin"``, ``"gine"`` (reads edges), ``"sage"``, ``"gat"``, a class of PyG or
+            ``"package.module:Class"``.
         protocol: which epoch's test accuracy counts. ``"fair"``: the one with the lowest validation loss;
             ``"paper"``: the best one, which is known only afterwards.
+        metric: one or several (a list, or separated by commas); the first decides what ``mean`` and ``scores`` are.
+            None means accuracy, the ROC-AUC of several labels, or the RMSE of numbers. Accuracies are in percent.
+        select_by: the metric on the validation graphs that chooses the epoch of ``fair``, and on the test graphs that
+            of ``paper``; None means the validation loss, and the usual metric.
+        split: ``"random"``, ``"scaffold"``, ``"group:COLUMN"``, ``"column:NAME"``, ``"deduplicate"``, or a JSON file;
+            see `tapnet.io.splits.choose_splits`. None and ``"random"`` mean stratified folds.
+        class_weight: ``"balanced"`` gives every class the same weight in the loss.
         folds: the number of folds.
         only_folds: the numbers of those to run, from 0; None runs all.
         epochs: of training on a fold.
@@ -139,6 +164,7 @@ def cross_validate(
         checkpoint_every: so many epochs.
         final: whether to train a model on all graphs as well; it needs ``out``.
         progress: called with an `Event` after every epoch; None shows bars on a terminal or in a notebook.
+        reading: how the data are read, by name as `load_dataset` takes it: ``{"smiles": …, "target": …, "task": …}``.
         **settings: of the system or of training, by name, such as ``lr=0.01``.
 
     Returns:
@@ -176,29 +202,44 @@ def cross_validate(
         lacks = "several devices have nothing to share" if devices > 1 else "there is no final model to save"
         raise SettingError(f"the model {model} is no network, so {lacks}")
     own_pool = "" if pool is None else find_name(pool, allow_import=True)  # a class of the user's own is known now
-    given = {name: value for name, value in {"pool": own_pool or None, **settings}.items() if value is not None}
+    own_conv = "" if conv is None else find_conv(conv, allow_import=True)
+    layers = {"pool": own_pool or None, "conv": own_conv or None}
+    given = {name: value for name, value in {**layers, **settings}.items() if value is not None}
     steps = _training_settings(spec, given)
-    rules, features = check_protocol(protocol, folds), check_features(features)
-    numbers = list(range(folds)) if only_folds is None else sorted(set(only_folds))
-    if not numbers:
-        raise SettingError("only_folds names no fold")
-    for number in numbers:
-        check_protocol(protocol, folds, number)
+    features = check_features(features)
+    if class_weight not in (None, "balanced"):
+        raise SettingError(f"class_weight is 'balanced' or None, not {class_weight!r}")
     is_only_here = own_pool.startswith("__main__:") or "<locals>" in own_pool  # other processes cannot import it
     if is_only_here and (devices > 1 or cluster is not None):
         raise SettingError(f"other processes cannot import {own_pool}: put the class into a module")
     spec.make_settings("", given)  # what is wrong with them is said before anything is read
-    data = dataset if isinstance(dataset, GraphDataset) else load_dataset(dataset, data_dir, features=features)
+    options_of_reading = dict(reading or {})
+    if isinstance(dataset, GraphDataset):
+        data = dataset
+    else:
+        data = load_dataset(dataset, data_dir, features=features, **options_of_reading)
     data = data if features in (None, data.features) else data.with_features(features)
     source = "" if isinstance(dataset, GraphDataset) else str(dataset)
-    reference = DataReference(source, data_dir, features=features, dataset=data)
-    require_classes(data)
-    split(data.y, rules, folds, 0)
+    require_targets(data)
+    data = replace(data, splits=choose_splits(split, data, folds))
+    folds = folds if data.splits is None else len(data.splits.parts)
+    rules = check_protocol(protocol, folds, own_splits=data.splits is not None)
+    numbers = list(range(folds)) if only_folds is None else sorted(set(only_folds))
+    if not numbers:
+        raise SettingError("only_folds names no fold")
+    for number in numbers:
+        check_protocol(protocol, folds, number, data.splits is not None)
+    measured = [m.name for m in find_metrics(metric, data.task)]
+    chooser = "" if select_by in (None, "loss") else find_metrics(select_by, data.task)[0].name
+    reference = DataReference(
+        source, data_dir, True, features, dataset=data, reading=options_of_reading, splits=data.splits
+    )
+    find_split(data, rules, folds, 0)
     chosen = spec.make_settings(data.name, given)
-    spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
+    prepared = spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
     first = Trial(
         dataset=data.name,
-        data=data.checksum,
+        data=prepared.checksum,
         model=model,
         settings=chosen,
         protocol=rules,
@@ -210,6 +251,10 @@ def cross_validate(
         device=find_device(device),
         devices=devices,
         pool_source=source_digest(own_pool),
+        task=data.task,
+        split="" if data.splits is None else f"{data.splits.name}#{data.splits.digest}",
+        select_by=chooser,
+        class_weight=class_weight or "",
     )
     trials = [replace(first, fold=fold) for fold in numbers]
     options: dict[str, Any] = {
@@ -223,8 +268,8 @@ def cross_validate(
         return CrossValidation([])
     kept = None if out is None else str(out).replace("{run}", _run_name(first))
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="tapnet-") as folder:
-        store = Store(Path(folder))
-        found = _run(trials, data, reference, store, progress, options)
+        store = Store(Path(folder), keeps_predictions=True)
+        found = _run(trials, data, reference, store, progress, options, measured)
         found = found if kept else replace(found, folder=None)
         if final:
             found = replace(found, final=_train_final(found, data, store, checkpoint_every))
@@ -243,12 +288,16 @@ def _run(
     store: Store,
     progress: Callable[[Event], None] | None,
     options: Mapping[str, Any],
+    metrics: Sequence[str],
 ) -> CrossValidation:
     done = sum(store.load(trial) is not None for trial in trials)
-    origin = {"source": str(Path(data.source).resolve()) if data.source else "", "checksum": data.checksum}
+    origin = _origin(data, store.folder)
     about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
-    for note in (features_note(data), copies_note(data, stratified_folds(data.y, trials[0].folds))):
+    first = trials[0]
+    parts = list(splits(data, first.protocol, first.folds, [trial.fold for trial in trials]))
+    prepared = find_model(first.model).prepare(data, first.settings)
+    for note in (features_note(prepared), copies_note(data, [part.test.numpy() for part in parts])):
         if note:
             warnings.warn(f"{data.name}: {note}", DataNote, stacklevel=3)
     with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:
@@ -256,13 +305,20 @@ def _run(
     results = [result for trial in trials if (result := store.load(trial)) is not None]
     if not complete:
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
-    return CrossValidation(results, store.folder, data=origin, baseline=_baseline(trials, data))
+    names = dict.fromkeys([*metrics, first.test_metric])
+    baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
+    found = CrossValidation(results, metrics, folder=store.folder, data=origin, baseline=baseline)
+    write_predictions(store.folder / "predictions.csv", results, data)
+    return found
 
 
-def _baseline(trials: Sequence[Trial], data: GraphDataset) -> dict[str, float]:
-    first = trials[0]
-    parts = splits(data.y, first.protocol, first.folds, [trial.fold for trial in trials])
-    return {"accuracy": float(np.mean([majority_accuracy(data.y, part.train, part.test) for part in parts]))}
+def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:
+    """Where the data were found: absolute, and relative to the run, which may be moved or shared with its data."""
+    source, relative = str(Path(data.source).resolve()) if data.source else "", ""
+    if source:
+        with suppress(ValueError):  # another drive
+            relative = os.path.relpath(source, folder.resolve())
+    return {"source": source, "relative": relative, "checksum": data.checksum}
 
 
 def _train_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> Path:

@@ -12,7 +12,7 @@ import torch
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, TapnetError
-from tapnet.experiments.run_trial import CHECKPOINT_EVERY, make_trainer
+from tapnet.experiments.run_trial import CHECKPOINT_EVERY, make_trainer, resumed
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
@@ -90,9 +90,8 @@ def train_final(
 def _trained(
     trial: FinalTrial, dataset: GraphDataset, store: Store, checkpoint_every: int, progress: Callable[[int], None]
 ) -> GraphClassifier:
-    trainer = make_trainer(trial, dataset, torch.arange(len(dataset)))
-    if (state := store.load_checkpoint(trial)) is not None:
-        trainer.restore(state)
+    graphs, state = torch.arange(len(dataset)), store.load_checkpoint(trial)
+    trainer = resumed(lambda: make_trainer(trial, dataset, graphs), trial, store, state)
     progress(trainer.epoch)
     for _ in trainer.fit():
         progress(1)
@@ -105,7 +104,7 @@ def _describe(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> Mod
     """The card of a final model: also how it was trained, and which accuracy to expect."""
     final = FinalRecord(key=trial.key, graphs=len(dataset), epochs=trial.training.epochs, epochs_rule=EPOCHS_RULE)
     said = {k: v for k, v in summary.to_dict().items() if k in CrossValidationRecord.model_fields}
-    folds = [{"fold": r.trial.fold, **r.reading._asdict()} for r in summary.results]
+    folds = [{"fold": r.trial.fold, "epoch": r.reading.epoch, r.metric: r.reading.score} for r in summary.results]
     measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": folds})
     values = {k: v for k, v in trial.to_dict().items() if k != "trains_on"} | {"fold": None}
     return ModelCard.of(values, dataset, final=final, cross_validation=measured)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TimeRemainingColumn
 
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.summary import in_words
 from tapnet.experiments.trial import Trial
-
-
-def is_watched() -> bool:
-    """Whether somebody sees bars: standard error is a terminal, or this is a notebook that can show them."""
-    in_notebook = "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
-    return sys.stderr.isatty() or in_notebook
+from tapnet.progress import is_watched as is_watched
+from tapnet.progress import progress_display
+from tapnet.training.metrics import METRICS
 
 
 def label_of(event: Event, one_system: bool) -> str:
@@ -53,7 +47,7 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
     total = sum(t.training.epochs for t in trials)
     note = "{task.fields[note]}"
     columns = ("{task.description}", BarColumn(bar_width=None), MofNCompleteColumn(), note, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, expand=True) as progress:
+    with progress_display(*columns, expand=True) as progress:
         whole = progress.add_task(f"{trials[0].dataset}, epochs in all", total=total, note="", completed=0)
         bars: dict[str, TaskID] = {}
         epochs_done = {t.key: 0 for t in trials}
@@ -65,7 +59,7 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
             if key not in bars:
                 bars[key] = progress.add_task("", total=epochs, note="")
             epochs_done[key] = event.epoch
-            label, note = escape(label_of(event, one_system)), f"{event.accuracy:5.1f} %" if event.epoch else ""
+            label, note = escape(label_of(event, one_system)), _score(event) if event.epoch else ""
             progress.update(bars[key], description=label, completed=event.epoch, note=note)
             if event.epoch == epochs:
                 finished += 1
@@ -74,3 +68,7 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
             progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
 
         yield show
+
+
+def _score(event: Event) -> str:
+    return METRICS[event.trial.test_metric].in_words(event.accuracy)

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.errors import SettingError
 from tapnet.experiments.store import TrialStore
-from tapnet.experiments.trial import Trial, TrialResult, rounded, versions
+from tapnet.experiments.trial import Predicted, Trial, TrialResult, rounded, versions
 from tapnet.inference.model_file import ModelCard
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import isolated
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
+from tapnet.training.metrics import DEFAULT_METRIC, METRICS
 from tapnet.training.protocol import Reading, reported_reading, split
-from tapnet.training.trainer import EVALUATION_STEPS, Trainer
+from tapnet.training.trainer import EVALUATION_STEPS, Evaluation, Trainer
 
 CHECKPOINT_EVERY = 20  # epochs
 
+_OWN_STATE = ("seconds", "curves", "best_weights", "predicted")  # of a trial, in its checkpoints
+
 Progress = Callable[[int, float], None]  # epochs done, accuracy that the protocol would report now
+
+
+class Resumable(Protocol):
+    """What can continue from a checkpoint."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continues from a state; an exception for one that does not fit."""
+
+
+R = TypeVar("R", bound=Resumable)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -69,15 +84,13 @@ def _train(
     should_stop: Callable[[], bool],
     group: ProcessGroup,
 ) -> TrialResult:
-    run = TrialRun(trial, dataset, group)
     state = group.broadcast(store.load_checkpoint(trial))
-    if state is not None:
-        run.restore(state)
+    run = resumed(lambda: TrialRun(trial, dataset, group), trial, store, state)
     started = time.perf_counter() - run.seconds
     for loss in run.trainer.fit():
         run.record(loss)
         run.seconds = time.perf_counter() - started
-        progress(run.epoch, run.reading.accuracy)
+        progress(run.epoch, run.reading.score)
         if run.epoch < trial.training.epochs:
             stopped = group.broadcast(should_stop())
             if stopped or run.epoch % checkpoint_every == 0:
@@ -91,14 +104,33 @@ def _train(
     return result
 
 
+def resumed(make: Callable[[], R], trial: Trial, store: TrialStore, state: dict[str, Any] | None) -> R:
+    """What ``make`` returns, continued from a checkpoint; one that does not fit is set aside."""
+    run = make()
+    if state is None:
+        return run
+    try:
+        run.restore(state)
+    except Exception:  # whatever a state of another shape makes torch raise
+        store.reject_checkpoint(trial, "damaged: it is not a state of this trial")
+        return make()
+    return run
+
+
 def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progress) -> TrialResult:
     """A system without epochs: it learns from everything but the test fold, choosing among its settings within that."""
     spec, started = find_model(trial.model), time.perf_counter()
     assert spec.fit is not None
-    parts = split(dataset.y, trial.protocol, trial.folds, trial.fold)
+    if dataset.task != "classification":
+        raise SettingError(f"the model {trial.model} predicts classes, and the targets of {dataset.name} are numbers")
+    parts = split(dataset, trial.protocol, trial.folds, trial.fold)
     training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
-    accuracy = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
-    result = TrialResult(trial, {"test_accuracy": [rounded(accuracy)]}, time.perf_counter() - started, 0, versions())
+    found = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
+    y = dataset.y[parts.test].numpy()
+    accuracy = 100 * float((found == y).mean())
+    predicted = {"test": Predicted(parts.test.numpy(), y, np.eye(dataset.num_classes, dtype=np.float32)[found])}
+    seconds = time.perf_counter() - started
+    result = TrialResult(trial, {"test_accuracy": [rounded(accuracy)]}, seconds, 0, versions(), predicted=predicted)
     progress(trial.training.epochs, accuracy)
     store.save(result)
     return result
@@ -112,11 +144,11 @@ def describe_model(trial: Trial, dataset: GraphDataset, **more: Any) -> ModelCar
 def make_trainer(trial: Trial, dataset: GraphDataset, graphs: Tensor, group: ProcessGroup = SINGLE_PROCESS) -> Trainer:
     """The trainer of a trial on some graphs of its data set, with initial weights drawn from the trial's seed."""
     spec = find_model(trial.model)
-    assert spec.build is not None
     prepared = spec.prepare(dataset, trial.settings)
     torch.manual_seed(trial.derived_seed)  # initial weights and dropout
-    model = spec.build(DataShape.of(dataset), trial.settings)
-    return Trainer(model, prepared, graphs, trial.training, seed=trial.derived_seed, device=trial.device, group=group)
+    model = spec.network(DataShape.of(dataset), trial.settings)
+    where: dict[str, Any] = {"device": trial.device, "group": group, "class_weight": trial.class_weight or None}
+    return Trainer(model, prepared, graphs, trial.training, seed=trial.derived_seed, **where)
 
 
 class TrialRun:
@@ -124,13 +156,15 @@ class TrialRun:
 
     def __init__(self, trial: Trial, dataset: GraphDataset, group: ProcessGroup = SINGLE_PROCESS) -> None:
         self.trial = trial
-        self.split = split(dataset.y, trial.protocol, trial.folds, trial.fold)
+        self.split = split(dataset, trial.protocol, trial.folds, trial.fold)
         self.trainer = make_trainer(trial, dataset, self.split.train, group)
         self.seconds = 0.0
-        self.curves: dict[str, list[float]] = {"train_loss": [], "test_accuracy": []}
+        self._validation_metrics = [m for m in dict.fromkeys([DEFAULT_METRIC[trial.task], trial.select_by]) if m]
+        self.curves: dict[str, list[float]] = {"train_loss": [], f"test_{trial.test_metric}": []}
         if self.split.validation is not None:
-            self.curves |= {"validation_loss": [], "validation_accuracy": []}
+            self.curves |= {"validation_loss": []} | {f"validation_{m}": [] for m in self._validation_metrics}
         self.best_weights: dict[str, Tensor] = {}
+        self.predicted: dict[str, Tensor] = {}  # of the epoch that counts so far, by part
 
     @property
     def epoch(self) -> int:
@@ -140,24 +174,45 @@ class TrialRun:
     @property
     def reading(self) -> Reading:
         """What the protocol would report now."""
-        return reported_reading(self.trial.protocol, self.curves)
+        return reported_reading(self.trial.protocol, self.curves, self.trial.select_by)
 
     def record(self, train_loss: float) -> None:
         """Evaluates the epoch that was trained; its weights are kept if the protocol would report it."""
-        values = {"train_loss": train_loss}
-        _, values["test_accuracy"] = self.trainer.evaluate(self.split.test)
+        values, tested = {"train_loss": train_loss}, self.trainer.evaluate(self.split.test)
+        predicted = {"test": tested.predicted}
+        metric = self.trial.test_metric
+        values[f"test_{metric}"] = self._measured(metric, tested, self.split.test)
         if self.split.validation is not None:
-            values["validation_loss"], values["validation_accuracy"] = self.trainer.evaluate(self.split.validation)
+            held_out = self.trainer.evaluate(self.split.validation)
+            predicted["validation"], values["validation_loss"] = held_out.predicted, held_out.loss
+            for metric in self._validation_metrics:
+                values[f"validation_{metric}"] = self._measured(metric, held_out, self.split.validation)
         for name, value in values.items():
             self.curves[name].append(rounded(value))
         if self.reading.epoch == self.epoch:
             weights = self.trainer.model.state_dict()
             self.best_weights = {k: v.detach().cpu().clone() for k, v in weights.items()}
+            self.predicted = predicted
+
+    def _held_out(self) -> dict[str, Tensor]:
+        """The graphs of the parts that it is not trained on."""
+        parts = {"test": self.split.test, "validation": self.split.validation}
+        return {part: graphs for part, graphs in parts.items() if graphs is not None}
+
+    def _measured(self, metric: str, found: Evaluation, graphs: Tensor) -> float:
+        if metric == "accuracy" and self.trial.task == "classification":
+            return found.accuracy
+        return METRICS[metric](self.trainer.dataset.y[graphs].numpy(), found.predicted.numpy())
 
     def result(self) -> TrialResult:
         """The result of the trial, if this was its last epoch."""
         parameters = self.trainer.model.num_parameters
-        return TrialResult(self.trial, self.curves, self.seconds, parameters, versions(), self._coarsened())
+        y = self.trainer.dataset.y
+        predicted = {
+            part: Predicted(graphs.numpy(), y[graphs].numpy(), self.predicted[part].numpy())
+            for part, graphs in self._held_out().items()
+        }
+        return TrialResult(self.trial, self.curves, self.seconds, parameters, versions(), self._coarsened(), predicted)
 
     @torch.inference_mode()
     def _coarsened(self) -> tuple[Connectivity, ...]:
@@ -173,10 +228,26 @@ class TrialRun:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds."""
-        own = {"seconds": self.seconds, "curves": self.curves, "best_weights": self.best_weights}
+        own = {key: getattr(self, key) for key in _OWN_STATE}
         return self.trainer.state() | own
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from a checkpoint."""
-        self.seconds, self.curves, self.best_weights = (state[k] for k in ("seconds", "curves", "best_weights"))
+        """Continues from a checkpoint; an exception for one that is not of this trial."""
         self.trainer.restore(state)
+        curves, weights, seconds, predicted = (state[k] for k in ("curves", "best_weights", "seconds", "predicted"))
+        if {name: len(curve) for name, curve in curves.items()} != dict.fromkeys(self.curves, self.epoch):
+            raise ValueError("its curves are not of this trial")
+        if not all(isinstance(value, float) for curve in curves.values() for value in curve):
+            raise ValueError("its curves are no numbers")
+        if _shapes(weights) != _shapes(self.trainer.model.state_dict()):
+            raise ValueError("its best weights are not of this network")
+        parts = {"test": self.split.test, "validation": self.split.validation}
+        if {name: len(rows) for name, rows in predicted.items()} != {
+            k: len(v) for k, v in parts.items() if v is not None
+        }:
+            raise ValueError("its predictions are not of this trial")
+        self.seconds, self.curves, self.best_weights, self.predicted = float(seconds), curves, weights, predicted
+
+
+def _shapes(weights: dict[str, Tensor]) -> dict[str, tuple[torch.dtype, torch.Size]]:
+    return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}

@@ -6,10 +6,13 @@ import hashlib
 import io
 import json
 import math
+import os
+import re
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,15 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from tapnet.errors import SettingError, TapnetError
+from tapnet.errors import DamagedFileWarning, DataError, SettingError, TapnetError
 from tapnet.experiments.trial import Trial, TrialResult, digest
-from tapnet.files import is_special_file, remove_partial_files, write_atomically
-from tapnet.inference.model_file import ModelCard, write_model
+from tapnet.files import IrregularFileError, check_name, read_regular, remove_partial_files, write_atomically
+from tapnet.inference.model_file import RUN, ModelCard, read_model, write_model
+from tapnet.models.registry import find_model
+
+MAX_TEXT_BYTES = 1 << 28  # of a result or a run's page; ten curves of the longest kind
+MAX_CHECKPOINT_BYTES = 1 << 36
+_KEY = re.compile(r"[0-9a-f]{16}")  # `Trial.key`
 
 
 class TrialStore:
@@ -35,6 +43,9 @@ class TrialStore:
 
     def drop_checkpoint(self, trial: Trial) -> None:
         """Removes a trial's checkpoint."""
+
+    def reject_checkpoint(self, trial: Trial, reason: str) -> None:
+        """Sets aside a checkpoint that does not fit its trial, and says so."""
 
     def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
         """Stores the model of a trial."""
@@ -52,9 +63,10 @@ class Store(TrialStore):
     Args:
         folder: where it is; made when something is stored.
         every_model: False keeps the models of the first fold alone, where there are hundreds of trials.
+        keeps_predictions: whether results are stored with what the network says of each graph.
 
     Raises:
-        TapnetError: if the folder is a file.
+        TapnetError: if the folder is a file, or its name cannot be one.
 
     Example:
         >>> from pathlib import Path
@@ -63,14 +75,23 @@ class Store(TrialStore):
 
     folder: Path
     every_model: bool = True
+    keeps_predictions: bool = False
 
     def __post_init__(self) -> None:
-        if self.folder.is_file():
+        check_name(self.folder)  # every file in it has to be read again
+        try:
+            is_file = self.folder.is_file()
+        except OSError as error:
+            raise TapnetError(f"{self.folder}: cannot be a folder ({error.strerror or error})") from None
+        if is_file:
             raise TapnetError(f"{self.folder}: is a file; results go into a folder")
 
     def result_file(self, trial: Trial) -> Path:
         """The file of a trial's result."""
-        return self.folder / "trials" / f"{trial.key}.json"
+        return self._result_file(trial.key)
+
+    def _result_file(self, key: str) -> Path:
+        return self.folder / "trials" / f"{key}.json"
 
     def model_file(self, trial: Trial) -> Path:
         """The file of a trial's model."""
@@ -100,7 +121,18 @@ class Store(TrialStore):
         Yields:
             Whether the trial is this program's to train.
         """
-        lock = FileLock(self.lock_file(trial), fallback_to_soft=False)
+        with self._locked(trial.key, wait) as claimed:
+            if claimed:
+                files = (self.result_file(trial), self.model_file(trial), self.checkpoint_file(trial))
+                for file in files:
+                    remove_partial_files(file)
+                self._set_aside_damaged(trial)
+            yield claimed
+
+    @contextmanager
+    def _locked(self, key: str, wait: bool = False) -> Iterator[bool]:
+        file = self.folder / "checkpoints" / f"{key}.lock"
+        lock = FileLock(file, fallback_to_soft=False)
         try:
             lock.acquire(blocking=wait)
         except Timeout:
@@ -109,14 +141,11 @@ class Store(TrialStore):
         except OSError:
             pass  # no locks here
         try:
-            if lock.is_locked:
-                for file in (self.result_file(trial), self.model_file(trial), self.checkpoint_file(trial)):
-                    remove_partial_files(file)
             yield True
         finally:
             if lock.is_locked:
                 with suppress(OSError):
-                    self.lock_file(trial).unlink()  # while it is ours: who opened it meanwhile notices, and tries again
+                    file.unlink()  # while it is ours: who opened it meanwhile notices, and tries again
                 lock.release()
 
     def tidy(self, trial: Trial) -> None:
@@ -130,45 +159,95 @@ class Store(TrialStore):
 
     def save(self, result: TrialResult) -> None:
         """Stores a result with its checksum."""
-        values = result.to_dict()
+        values = (result if self.keeps_predictions else replace(result, predicted={})).to_dict()
         values["digest"] = digest(values)
         line = json.dumps(values, separators=(",", ":")) + "\n"
         write_atomically(self.result_file(result.trial), line.encode())
 
     def load(self, trial: Trial) -> TrialResult | None:
-        """The stored result; None if there is none. A damaged file is renamed."""
-        return self._read(self.result_file(trial), trial.key)
+        """The stored result; None if there is none. A damaged file is renamed unless another program has claimed it."""
+        return self._load(trial.key)
 
-    def _read(self, file: Path, key: str) -> TrialResult | None:
+    def load_complete(self, trial: Trial) -> TrialResult | None:
+        """The stored result, if the model that was stored with it is there and whole as well."""
+        result = self.load(trial)
+        return result if result is None or self._model_problem(trial) is None else None
+
+    def results(self) -> Iterator[TrialResult]:
+        """Every result that is there and whole, whatever its trial; files may have come from another machine."""
+        for file in sorted((self.folder / "trials").glob("*.json")):
+            if _KEY.fullmatch(file.stem) and (result := self._load(file.stem)) is not None:
+                yield result
+
+    def _load(self, key: str) -> TrialResult | None:
         try:
-            if is_special_file(file):
-                raise ValueError("not a file")
-            values = json.loads(file.read_bytes())
+            return self._read(key)
+        except _DamagedError:
+            with self._locked(key) as claimed:
+                if claimed:
+                    self._set_aside_result(key)
+            return None
+
+    def _read(self, key: str) -> TrialResult | None:
+        file = self._result_file(key)
+        try:
+            values = json.loads(_content(file, MAX_TEXT_BYTES))
             if values.pop("digest") != digest(values) or values["key"] != key:
-                raise ValueError("the content is not what was written")
+                raise ValueError(NOT_AS_WRITTEN)
             result = TrialResult.from_dict(values)
             if not _is_sound(result):
                 raise ValueError("no trial gives this")
             return result if result.trial.key == key else None  # else a setting was added since, with a default
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise TapnetError(f"{file}: cannot be read ({error.strerror or error})") from None
         except SettingError:
             return None  # of a version that knows other settings; not damaged
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
-            _set_aside(file)
-            return None
-
-    def results(self) -> Iterator[TrialResult]:
-        """Every result that is there and whole, whatever its trial; files may have come from another machine."""
-        for file in sorted((self.folder / "trials").glob("*.json")):
-            if (result := self._read(file, file.stem)) is not None:
-                yield result
+            raise _DamagedError(NOT_AS_WRITTEN) from None
 
     def save_run(self, values: Mapping[str, Any]) -> None:
-        """Stores what the folder's last run was: its settings, its trials and their summary."""
-        write_atomically(self.folder / "run.json", json.dumps(values, indent=1).encode())
+        """Stores what the folder's last run was, with its checksum: its settings, its trials and their summary."""
+        stored = json.loads(json.dumps(values))
+        stored["digest"] = digest(stored)
+        write_atomically(self.folder / RUN, json.dumps(stored, indent=1).encode())
+
+    def load_run(self) -> dict[str, Any]:
+        """What `save_run` stored; of earlier versions, without a checksum.
+
+        Raises:
+            FileNotFoundError: if there is none.
+            ValueError: if it is not what was written, or cannot be read.
+        """
+        values = json.loads(_content(self.folder / RUN, MAX_TEXT_BYTES))
+        if not isinstance(values, dict) or ("digest" in values and values.pop("digest") != digest(values)):
+            raise ValueError(NOT_AS_WRITTEN)
+        return values
+
+    # ---- what is damaged: set aside by the program that has claimed the trial ----
+
+    def _set_aside_damaged(self, trial: Trial) -> None:
+        self._set_aside_result(trial.key)
+        if (problem := self._model_problem(trial)) and self.result_file(trial).exists():
+            _set_aside(self.model_file(trial), f"{problem}; fold {trial.fold} is trained again")
+
+    def _set_aside_result(self, key: str) -> None:
+        try:
+            self._read(key)  # once more: it may have been replaced before it was claimed
+        except _DamagedError as error:
+            _set_aside(self._result_file(key), f"{error}; its trial counts as not done")
+
+    def _model_problem(self, trial: Trial) -> str | None:
+        """What is wrong with the model of a trial whose result is stored."""
+        if find_model(trial.model).fit is not None:
+            return None
+        file = self.model_file(trial)
+        if not os.path.lexists(file):
+            return "is not there" if self.every_model else None  # results may be kept without their models
+        try:
+            card = read_model(file)[1]
+        except DataError as error:
+            return str(error).removeprefix(f"{file}: ")
+        return None if digest(card.to_dict()["trial"]) == trial.key else "is the model of another trial"
 
     # ---- models and checkpoints ----
 
@@ -182,17 +261,23 @@ class Store(TrialStore):
         write_atomically(self.checkpoint_file(trial), pack_checkpoint(trial, state))
 
     def load_checkpoint(self, trial: Trial) -> dict[str, Any] | None:
-        """The last state that was stored; None if there is none. A damaged file is renamed."""
+        """The last state that was stored; None if there is none. A damaged file is renamed: claim the trial first."""
         file = self.checkpoint_file(trial)
         try:
-            return unpack_checkpoint(trial, file.read_bytes())
+            return unpack_checkpoint(trial, _content(file, MAX_CHECKPOINT_BYTES))
         except FileNotFoundError:
             return None
-        except (OSError, MemoryError) as error:
-            raise TapnetError(f"{file}: cannot be read ({error})") from None
+        except TapnetError:
+            raise
+        except MemoryError:
+            raise TapnetError(f"{file}: cannot be read (it needs more memory than there is)") from None
         except Exception:  # whatever a damaged file makes torch raise
-            _set_aside(file)
+            self.reject_checkpoint(trial, NOT_AS_WRITTEN)
             return None
+
+    def reject_checkpoint(self, trial: Trial, reason: str) -> None:
+        """Sets aside a checkpoint that does not fit its trial, and says so."""
+        _set_aside(self.checkpoint_file(trial), f"{reason}; the trial begins again")
 
     def drop_checkpoint(self, trial: Trial) -> None:
         """Removes a trial's checkpoint."""
@@ -231,14 +316,38 @@ def _is_sound(result: TrialResult) -> bool:
         and isinstance(result.parameters, int)
         and isinstance(result.versions, dict)
         and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
-        and math.isfinite(result.reading.accuracy)
+        and math.isfinite(result.reading.score)
     )
 
 
-def _set_aside(file: Path) -> None:
+NOT_AS_WRITTEN = "damaged: its content is not what was written"
+
+
+class _DamagedError(ValueError):
+    """A stored file is not what was written."""
+
+
+def _content(file: Path, limit: int) -> bytes:
+    """Of a regular file; a ``ValueError`` for what is none, a ``TapnetError`` for what cannot be read now."""
     try:
-        file.replace(file.with_suffix(".damaged"))
+        return read_regular(file, limit)
     except FileNotFoundError:
-        pass  # another program has just done it
+        raise
+    except IrregularFileError as error:
+        raise ValueError(str(error)) from None
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "it needs more memory than there is"
+        raise TapnetError(f"{file}: cannot be read ({reason})") from None
+
+
+def _set_aside(file: Path, reason: str) -> None:
+    """Renames a damaged file, if it is there, and says why."""
+    aside, moved = file.with_suffix(".damaged"), ""
+    try:
+        file.replace(aside)
+        moved = f"; the file is {aside.name} now"
+    except FileNotFoundError:
+        pass
     except OSError as error:
         raise TapnetError(f"{file}: is damaged, and cannot be renamed ({error.strerror or error})") from None
+    warnings.warn(f"{file}: {reason}{moved}", DamagedFileWarning, stacklevel=2)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tapnet.errors import SettingError
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.models.registry import find_model
-from tapnet.training.protocol import PROTOCOLS, readings
+from tapnet.training.metrics import METRICS
+from tapnet.training.protocol import PROTOCOLS, best_epoch, readings
 
 READINGS = {
     "best_test_epoch": "best test epoch of each fold",
@@ -22,10 +25,15 @@ READINGS = {
 COMMON_EPOCH = "best test epoch of the folds' mean"  # one epoch for all folds, as GIN's authors report
 
 
+def or_null(value: Any) -> float | None:
+    """A number as JSON has it: None where it is not defined."""
+    return float(value) if math.isfinite(value) else None
+
+
 def changed_settings(trial: Trial) -> dict[str, Any]:
     """The settings of the model that are not those of its paper on that data set."""
-    usual = find_model(trial.model).make_settings(trial.dataset, {}).to_dict()
-    return {name: value for name, value in trial.settings.to_dict().items() if value != usual[name]}
+    usual = find_model(trial.model).make_settings(trial.dataset, {})
+    return {name: value for name, value in trial.settings.to_dict().items() if value != getattr(usual, name)}
 
 
 def in_words(trial: Trial) -> str:
@@ -45,14 +53,35 @@ class Summary:
 
     Args:
         results: of the folds.
+        metrics: the names of those that are reported; the first decides what ``mean``, ``std`` and ``scores`` are. None
+            means the one of the results' test curves.
     """
 
     results: Sequence[TrialResult]
+    metrics: Sequence[str] = ()
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric that ``mean``, ``std`` and ``scores`` are of."""
+        return self.metrics[0] if self.metrics else self.results[0].trial.test_metric
+
+    def scores_by(self, metric: str, part: str = "test") -> list[float]:
+        """A metric of each fold's test (or validation) graphs, at the epoch that the protocol reports.
+
+        Raises:
+            SettingError: if a result was stored without its predictions, and they are needed.
+        """
+        if part == "test" and metric == self.results[0].trial.test_metric:
+            return [r.reading.score for r in self.results]
+        found = [r.predicted.get(part) for r in self.results]
+        if any(p is None for p in found):
+            raise SettingError(f"these results were stored without predictions, so there is no {metric} of them")
+        return [METRICS[metric](p.y, p.values) for p in found if p is not None]
 
     @property
     def scores(self) -> list[float]:
-        """The accuracy of each fold, in percent, as the protocol reports it."""
-        return [r.reading.accuracy for r in self.results]
+        """The metric of each fold, as the protocol reports it; accuracies are in percent."""
+        return self.scores_by(self.metric)
 
     @property
     def mean(self) -> float:
@@ -70,52 +99,76 @@ class Summary:
         return find_model(self.results[0].trial.model).fit is None
 
     @property
+    def reading(self) -> str:
+        """Which epoch counts, in words."""
+        trial = self.results[0].trial
+        if not self.has_epochs:
+            return "settings chosen within the training folds"
+        if trial.select_by and trial.protocol == "fair":
+            return f"epoch with the best validation {trial.select_by}"
+        return PROTOCOLS[trial.protocol]
+
+    @property
     def rules(self) -> str:
         """The protocol, folds and epochs behind the numbers, in words."""
         trial = self.results[0].trial
         some = f"{len(self.results)} of " if len(self.results) < trial.folds else ""
-        how = f"{PROTOCOLS[trial.protocol]}; {some}{trial.folds} folds × {trial.training.epochs} epochs"
+        folds = f"{trial.folds} folds" + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
+        how = f"{self.reading}; {some}{folds} × {trial.training.epochs} epochs"
         if not self.has_epochs:
-            how = f"no epochs, settings chosen within the training folds; {some}{trial.folds} folds"
+            how = f"no epochs, settings chosen within the training folds; {some}{folds}"
         return f"protocol {trial.protocol}: {how}"
 
     @property
     def other_readings(self) -> dict[str, tuple[float, float]]:
         """Mean and deviation by the other ways to read the same curves, which are described in words."""
         trial = self.results[0].trial
-        if not self.has_epochs:
+        if not self.has_epochs or self.metric != trial.test_metric:
             return {}
         every = [readings(r.curves) for r in self.results]
-        columns = {READINGS[name]: [fold[name].accuracy for fold in every] for name in every[0]}
-        del columns[PROTOCOLS[trial.protocol]]
-        tests = np.array([r.curves["test_accuracy"] for r in self.results])
-        columns[COMMON_EPOCH] = tests[:, tests.mean(axis=0).argmax()].tolist()
+        names = {name: READINGS.get(name, name.replace("_", " ", 2)) for name in every[0]}
+        columns = {words: [fold[name].score for fold in every] for name, words in names.items()}
+        columns.pop(self.reading, None)
+        tests = np.array([r.curves[f"test_{self.metric}"] for r in self.results])
+        columns[COMMON_EPOCH] = tests[:, best_epoch(self.metric, tests.mean(axis=0).tolist())].tolist()
         return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
+
+    @property
+    def in_words(self) -> str:
+        """Mean and deviation of every metric that is reported."""
+        every = {name: self.scores_by(name) for name in self.metrics or [self.metric]}
+        return ", ".join(METRICS[name].in_words(float(np.mean(s)), float(np.std(s))) for name, s in every.items())
 
     def __repr__(self) -> str:
         trial = self.results[0].trial
         changed = ", ".join(f"{name} {value}" for name, value in changed_settings(trial).items())
         name = f"{trial.model} with {changed}" if changed else trial.model
-        return f"{trial.dataset}, {name}: {self.mean:.1f} ± {self.std:.1f} % ({self.rules})"
+        return f"{trial.dataset}, {name}: {self.in_words} ({self.rules})"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it."""
         trial = self.results[0].trial
+        scores = {name: self.scores_by(name) for name in dict.fromkeys([*self.metrics, self.metric, trial.test_metric])}
         return {
             "dataset": trial.dataset,
             "model": trial.model,
             "pool": getattr(trial.settings, "pool", None),
+            "task": trial.task,
             "protocol": trial.protocol,
-            "reading": PROTOCOLS[trial.protocol] if self.has_epochs else "settings chosen within the training folds",
+            "reading": self.reading,
             "num_folds": trial.folds,
+            "split": trial.split or None,
             "epochs": trial.training.epochs if self.has_epochs else None,
             "folds": [
-                {"fold": r.trial.fold, "accuracy": r.reading.accuracy, "key": r.trial.key}
+                {"fold": r.trial.fold, **{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
                 | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
-                for r in self.results
+                | self._validation(r)
+                for i, r in enumerate(self.results)
             ],
-            "mean": self.mean,
-            "std": self.std,
+            "metric": self.metric,
+            "mean": or_null(self.mean),
+            "std": or_null(self.std),
+            "metrics": {m: {"mean": or_null(np.mean(v)), "std": or_null(np.std(v))} for m, v in scores.items()},
             "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.other_readings.items()},
             "parameters": self.results[0].parameters if self.has_epochs else None,
             "settings": trial.settings.to_dict(),
@@ -125,3 +178,10 @@ class Summary:
             "device": trial.device,
             "seconds": sum(r.seconds for r in self.results),
         }
+
+    def _validation(self, result: TrialResult) -> dict[str, Any]:
+        """The metrics of a fold's validation graphs, where they are known."""
+        found = result.predicted.get("validation")
+        if found is None:
+            return {}
+        return {"validation": {m: or_null(METRICS[m](found.y, found.values)) for m in self.metrics or [self.metric]}}

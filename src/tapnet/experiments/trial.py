@@ -15,19 +15,33 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from tapnet import __version__
+from tapnet.data.dataset import Task
 from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
 from tapnet.models.settings import Settings
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import Device as Device
-from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading
+from tapnet.training.metrics import DEFAULT_METRIC
+from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading, test_metric
 from tapnet.training.settings import TrainingSettings
 
+Array = NDArray[Any]
+
 LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
+# Fields that came after results were stored, with the value that leaves keys as they were.
+LATER_DEFAULTS = (
+    ("devices", 1),
+    ("pool_source", ""),
+    ("task", "classification"),
+    ("split", ""),
+    ("select_by", ""),
+    ("class_weight", ""),
+)
 MOST_AT_ONCE = 10_000  # threads or devices
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
 
@@ -53,6 +67,10 @@ class Trial:
         arithmetic: the version of the program's arithmetic.
         devices: processes that share each step.
         pool_source: a digest of the source of the user's own pooling layer; empty for those of tapnet.
+        task: what is predicted; the data's own.
+        split: how the user's own splits were chosen, and their digest; empty for stratified folds.
+        select_by: the metric that chooses the epoch; empty for what the protocol says.
+        class_weight: "balanced", or empty.
 
     Raises:
         SettingError: if there is no such protocol, fold, seed or number of threads.
@@ -72,9 +90,13 @@ class Trial:
     arithmetic: int = ARITHMETIC
     devices: int = 1
     pool_source: str = ""
+    task: Task = "classification"
+    split: str = ""
+    select_by: str = ""
+    class_weight: str = ""
 
     def __post_init__(self) -> None:
-        check_protocol(self.protocol, self.folds, self.fold)
+        check_protocol(self.protocol, self.folds, self.fold, bool(self.split))
         if not 0 <= self.seed < 2**63:
             raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
         for name in ("threads", "devices"):
@@ -96,12 +118,17 @@ class Trial:
     def derived_seed(self) -> int:
         """The seed of initial weights, order and dropout: it follows from the settings, the fold and the seed."""
         others = ("data", "threads", "device", "devices", "arithmetic", "pool_source")
-        given = {k: v for k, v in self._values().items() if k not in others}
+        given = {k: v for k, v in self._values().items() if k not in others and (k, v) not in LATER_DEFAULTS}
         return int(digest(given), 16) % 2**63
+
+    @property
+    def test_metric(self) -> str:
+        """The metric of its test curve: what chooses the epoch of ``paper``, else the task's usual one."""
+        return self.select_by if self.protocol == "paper" and self.select_by else DEFAULT_METRIC[self.task]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that its numbers depend on. Fields that came later are left out where they have their default."""
-        return {k: v for k, v in self._values().items() if (k, v) not in (("devices", 1), ("pool_source", ""))}
+        return {k: v for k, v in self._values().items() if (k, v) not in LATER_DEFAULTS}
 
     def _values(self) -> dict[str, Any]:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -118,6 +145,33 @@ class Trial:
         return cls(**{"arithmetic": 1, **values, "settings": settings, "training": training})
 
 
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What a network says of some graphs that it was not trained on.
+
+    Attributes:
+        graphs: [n] their numbers in the data set.
+        y: [n] their classes, or [n, T] targets with NaN for what is missing.
+        values: [n, C] probabilities of the classes, or [n, T] of the labels, or numbers.
+    """
+
+    graphs: Array
+    y: Array
+    values: Array
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {name: pack_array(array) for name, array in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Predicted:
+        """From what ``to_dict`` returned."""
+        found = cls(*(unpack_array(values[name]) for name in ("graphs", "y", "values")))
+        if not len(found.graphs) == len(found.y) == len(found.values) or found.values.ndim != 2:
+            raise ValueError("predictions that do not fit each other")
+        return found
+
+
 @dataclass(frozen=True)
 class TrialResult:
     """The result of a trial: curves over the epochs, and the accuracies that can be read off them.
@@ -129,6 +183,7 @@ class TrialResult:
         parameters: of the network.
         versions: of the program and its libraries.
         coarsened: the connectivity of the test graphs after training: as they are, then after each pooling layer.
+        predicted: what the network of the epoch that counts says of the "test" and "validation" graphs.
     """
 
     trial: Trial
@@ -137,6 +192,7 @@ class TrialResult:
     parameters: int
     versions: Mapping[str, str]
     coarsened: Sequence[Connectivity] = ()
+    predicted: Mapping[str, Predicted] = field(default_factory=dict)
 
     @property
     def diverged(self) -> bool:
@@ -146,21 +202,27 @@ class TrialResult:
     @property
     def reading(self) -> Reading:
         """The accuracy that the trial's own protocol reports."""
-        return reported_reading(self.trial.protocol, self.curves)
+        return reported_reading(self.trial.protocol, self.curves, self.trial.select_by)
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric that the reading has."""
+        return test_metric(self.curves)
 
     def to_dict(self) -> dict[str, Any]:
         """As it is stored."""
         return {
             "key": self.trial.key,
             "trial": self.trial.to_dict(),
-            "accuracy": self.reading.accuracy,
+            self.metric: self.reading.score,
             "epoch": self.reading.epoch,
-            "readings": {name: r._asdict() for name, r in readings(self.curves).items()},
+            "readings": {name: {"epoch": r.epoch, self.metric: r.score} for name, r in readings(self.curves).items()},
             "parameters": self.parameters,
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
             "coarsened": [asdict(level) for level in self.coarsened],
             "curves": {name: pack_curve(values) for name, values in self.curves.items()},
+            **({"predicted": {part: p.to_dict() for part, p in self.predicted.items()}} if self.predicted else {}),
         }
 
     @classmethod
@@ -173,6 +235,7 @@ class TrialResult:
             values["parameters"],
             values["versions"],
             tuple(Connectivity(**level) for level in values.get("coarsened", ())),
+            {part: Predicted.from_dict(p) for part, p in values.get("predicted", {}).items()},
         )
 
 
@@ -198,13 +261,33 @@ def unpack_curve(curve: str | Sequence[float | None]) -> list[float]:
     return [math.nan if v is None else rounded(v) for v in curve]
 
 
+def pack_array(array: Array) -> dict[str, Any]:
+    """An array as JSON has it: whole numbers or single precision, compressed, in base 64."""
+    kind = "<i8" if np.issubdtype(array.dtype, np.integer) else "<f4"
+    content = zlib.compress(np.ascontiguousarray(array, dtype=kind).tobytes(), 9)
+    return {"type": kind, "shape": list(array.shape), "data": base64.b64encode(content).decode()}
+
+
+def unpack_array(packed: Mapping[str, Any]) -> Array:
+    """An array that was packed."""
+    kind, shape = np.dtype(packed["type"]), tuple(map(int, packed["shape"]))
+    if kind not in (np.dtype("<i8"), np.dtype("<f4")) or min(shape, default=0) < 0:
+        raise ValueError("an array of no type that is stored")
+    wanted = kind.itemsize * math.prod(shape)
+    unzip = zlib.decompressobj()
+    content = unzip.decompress(base64.b64decode(packed["data"], validate=True), wanted + 1)
+    if len(content) != wanted:
+        raise ValueError("an array of another size than it says")
+    return np.frombuffer(content, kind).reshape(shape)
+
+
 @cache
 def versions() -> dict[str, str]:
     """The versions of the program, its libraries and the machine."""
     return {
         "tapnet": __version__,
         "torch": str(torch.__version__),
-        "numpy": numpy.__version__,
+        "numpy": np.__version__,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "commit": _commit(),

@@ -7,6 +7,7 @@ from pathlib import Path
 from tapnet.errors import DatasetNotFoundError
 from tapnet.explorer.views import Explorer
 from tapnet.inference.model import SavedModel
+from tapnet.inference.training_data import load_training_data
 from tapnet.io.load import load_dataset
 
 
@@ -24,12 +25,9 @@ def load_explorer(model: SavedModel, dataset: str | None = None, data_dir: str |
         SettingError: If the model keeps no nodes to show.
         DataError: If the data set cannot be used.
     """
+    if dataset is not None:
+        return Explorer(model, load_dataset(dataset, data_dir, features=model.features, download=False))
     try:
-        data = load_dataset(dataset or model.name, data_dir, features=model.features, download=False)
+        return Explorer(model, load_training_data(model, data_dir))
     except DatasetNotFoundError:
-        if dataset is not None:
-            raise
         return Explorer(model, missing=f"{model.name}, the data set of this model, is not here")
-    if dataset is None:
-        model.warn_if_other_data(data)
-    return Explorer(model, data)

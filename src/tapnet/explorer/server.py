@@ -9,6 +9,8 @@ import mimetypes
 import re
 import socket
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,11 +29,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tapnet.errors import SettingError, TapnetError
+from tapnet.explorer.upload import parsers
 from tapnet.explorer.views import Choice, Explorer, GraphNotFoundError
 from tapnet.files import printable
 
 LARGEST_UPLOAD = 4 << 20  # bytes
-WORKERS, WAITING = 2, 32  # threads that compute, and requests that may wait for them
+WORKERS, WAITING = 2, 32  # threads that compute, of graphs and of uploads, and requests that may wait for each
 WORK_SECONDS = 30.0  # for computing an answer, including the time in the queue
 RECEIVE_SECONDS = 20.0  # for receiving an upload
 HEADER_SECONDS, IDLE_SECONDS = 10.0, 5  # for receiving a request's headers, and between two requests
@@ -68,42 +71,57 @@ async def _choice(
     return Choice(connectivity, values)
 
 
+async def _client(request: Request) -> str:
+    """The address that a request comes from."""
+    return request.client.host if request.client else ""
+
+
+Client = Annotated[str, Depends(_client)]
 Sliders = Annotated[Choice, Depends(_choice)]
 FileName = Annotated[str, Query(min_length=1, max_length=200)]
+SearchText = Annotated[str, Query(max_length=100)]
 
 
-def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
+def make_app(explorer: Explorer, hosts: Iterable[str] | None = None, any_address: bool = False) -> ASGIApp:
     """Make the web application: the page and the JSON interface that it calls.
 
     Args:
         explorer: The model and the data set to show.
         hosts: The host names and addresses that requests may be sent to; None allows all.
+        any_address: Whether they may be sent to any IP address, too.
 
     Returns:
         The application, for uvicorn or another ASGI server.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    workers = WorkerPool()
+    workers, upload_workers = WorkerPool(WORKERS), WorkerPool(WORKERS)  # uploads, which take long, wait for each other
 
     @app.get("/api/model")
     async def model() -> Response:
         return _json(explorer.model() | {"largest_upload": LARGEST_UPLOAD})
 
     @app.get("/api/graphs")
-    async def graphs() -> Response:
-        return await workers.answer(explorer.graphs)
+    async def graphs(client: Client) -> Response:
+        return await workers.answer(client, explorer.graphs)
 
     @app.get("/api/predictions")
-    async def predictions(first: int) -> Response:
-        return await workers.answer(explorer.predictions, first)
+    async def predictions(client: Client, first: int) -> Response:
+        return await workers.answer(client, explorer.predictions, first)
+
+    @app.get("/api/search")
+    async def search(client: Client, text: SearchText) -> Response:
+        return await workers.answer(client, explorer.names.search, text)
 
     @app.get("/api/graphs/{number}")
-    async def graph(number: int, sliders: Sliders, places: bool = True) -> Response:
-        return await workers.answer(explorer.graph, number, sliders, places)
+    async def graph(client: Client, number: int, sliders: Sliders, places: bool = True) -> Response:
+        return await workers.answer(client, explorer.graph, number, sliders, places)
 
     @app.post("/api/graph")
-    async def uploaded(request: Request, name: FileName, sliders: Sliders, places: bool = True) -> Response:
-        return await workers.answer(explorer.uploaded, name, await _body(request), sliders, places)
+    async def uploaded(
+        client: Client, request: Request, name: FileName, sliders: Sliders, places: bool = True
+    ) -> Response:
+        content = await _body(request)
+        return await upload_workers.answer(client, explorer.uploaded, name, content, sliders, places)
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> Response:
@@ -120,7 +138,7 @@ def make_app(explorer: Explorer, hosts: Iterable[str] | None = None) -> ASGIApp:
 
     # Last, as it matches every path. Some installers link files instead of copying them.
     app.mount("/", StaticFiles(packages=[("tapnet.explorer", "page")], html=True, follow_symlink=True))
-    return SecurityMiddleware(app, hosts)
+    return SecurityMiddleware(app, hosts, any_address)
 
 
 async def _body(request: Request) -> bytes:
@@ -154,32 +172,88 @@ def _json(values: Any, status: int = 200) -> Response:
 
 
 class WorkerPool:
-    """A few threads with a bounded queue, which keep computations off the event loop."""
+    """A few threads, which keep computations off the event loop; clients that wait for one take turns.
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(WORKERS, "explore")
-        self._waiting = 0
+    Args:
+        threads: How many requests are answered at a time.
+    """
 
-    async def answer(self, function: Callable[..., dict[str, Any]], *values: Any) -> Response:
+    def __init__(self, threads: int) -> None:
+        self._threads, self._free = ThreadPoolExecutor(threads, "explore"), threads
+        self._queues: dict[str, deque[asyncio.Future[None]]] = {}  # of each client that waits, the next one first
+
+    async def answer(self, client: str, function: Callable[..., dict[str, Any]], *values: Any) -> Response:
         """Call ``function(*values)`` in a thread and respond with its result as JSON.
+
+        Args:
+            client: Who asks. Where the queue is full, the client who has the most requests in it loses one.
+            function: What computes the result.
+            *values: Its arguments.
 
         Raises:
             HTTPException: The queue is full, the time is up, or the function raised a :class:`TapnetError`.
         """
-        if self._waiting >= WAITING:
-            raise HTTPException(503, "the server is busy; please try again")
-        self._waiting += 1
-        job = asyncio.get_running_loop().run_in_executor(self._threads, lambda: _json(function(*values)))
-        job.add_done_callback(self._done)
         try:
-            return await asyncio.wait_for(job, WORK_SECONDS)
+            return await asyncio.wait_for(self._run(client, lambda: _json(function(*values))), WORK_SECONDS)
         except asyncio.TimeoutError:
             raise HTTPException(503, f"no result within {WORK_SECONDS:.0f} seconds") from None
         except TapnetError as error:
             raise HTTPException(_status(error), str(error)) from None
 
-    def _done(self, _: Any) -> None:
-        self._waiting -= 1
+    async def _run(self, client: str, work: Callable[[], Response]) -> Response:
+        loop = asyncio.get_running_loop()
+        if self._free:
+            self._free -= 1
+        else:
+            await self._turn(client)
+
+        def done(_: object) -> None:
+            with suppress(RuntimeError):  # the server has ended meanwhile
+                loop.call_soon_threadsafe(self._release)
+
+        job = self._threads.submit(work)
+        job.add_done_callback(done)  # of the thread's work, which goes on if nobody waits for it any more
+        return await asyncio.wrap_future(job)
+
+    async def _turn(self, client: str) -> None:
+        """Wait until a thread is free and it is this client's turn."""
+        if sum(map(len, self._queues.values())) >= WAITING:
+            longest = max(self._queues.values(), key=len)
+            busy = HTTPException(503, "the server is busy; please try again")
+            if len(longest) <= len(self._queues.get(client, ())) + 1:
+                raise busy
+            if not (last := longest.pop()).done():
+                last.set_exception(busy)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(client, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # a thread was given to it at the same time
+                self._release()
+            else:
+                self._leave(client, turn)
+            raise
+
+    def _leave(self, client: str, turn: asyncio.Future[None]) -> None:
+        waiting = self._queues.get(client, deque())
+        with suppress(ValueError):
+            waiting.remove(turn)
+        if not waiting:
+            self._queues.pop(client, None)
+
+    def _release(self) -> None:
+        """Give the thread to the client whose turn it is."""
+        while self._queues:
+            client = next(iter(self._queues))
+            waiting = self._queues.pop(client)
+            turn = waiting.popleft()
+            if waiting:
+                self._queues[client] = waiting  # behind the others
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 def _status(error: TapnetError) -> int:
@@ -197,10 +271,11 @@ class SecurityMiddleware:
     Args:
         app: The application behind it.
         hosts: The host names and addresses that requests may be sent to; None allows all.
+        any_address: Whether they may be sent to any IP address, too: what DNS rebinding needs is a name.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str] | None) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] | None, any_address: bool = False) -> None:
+        self._app, self._any_address = app, any_address
         self._hosts = None if hosts is None else {f"[{host}]" if ":" in host else host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -224,11 +299,18 @@ class SecurityMiddleware:
     def _refusal(self, path: str, headers: Headers) -> Response | None:
         """Another site's page can reach this server under its own name (DNS rebinding) or under ours."""
         host = re.sub(r":\d*$", "", headers.get("host", "").lower())  # without the port
-        if self._hosts is not None and host not in self._hosts:
+        if self._hosts is not None and host not in self._hosts and not (self._any_address and _is_address(host)):
             return _json({"error": "the request names a host that is not this server"}, 421)
         if path.startswith("/api") and headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             return _json({"error": "requests from other sites are refused"}, 403)
         return None
+
+
+def _is_address(host: str) -> bool:
+    with suppress(ValueError):
+        address = ipaddress.ip_address(re.sub(r"^\[(.*)\]$", r"\1", host))
+        return (address.version == 6) == host.startswith("[")
+    return False
 
 
 # ---- the server ----
@@ -298,20 +380,25 @@ def address_of(listener: socket.socket) -> str:
     return f"http://{host if address.version == 4 else f'[{host}]'}:{port}"
 
 
-def make_server(explorer: Explorer, listener: socket.socket) -> uvicorn.Server:
-    """Make the server of the page, which checks the host of requests if only this machine can reach it.
+def make_server(explorer: Explorer, listener: socket.socket, allow_hosts: Iterable[str] = ()) -> uvicorn.Server:
+    """Make the server of the page.
+
+    It answers requests that are sent to this machine's own names, to the given ones and, if other machines can reach
+    it, to IP addresses.
 
     Args:
         explorer: The model and the data set to show.
         listener: The socket of :func:`listen`.
+        allow_hosts: Other names of this machine that requests may be sent to.
 
     Returns:
         A server whose ``run([listener])`` answers requests until ``should_exit`` is set.
     """
     host = listener.getsockname()[0]
-    names = ("localhost", "127.0.0.1", "::1", host) if ipaddress.ip_address(host).is_loopback else None
+    is_public = not ipaddress.ip_address(host).is_loopback
+    names = {"localhost", "127.0.0.1", "::1", host, *allow_hosts, *([socket.gethostname()] if is_public else [])}
     config = uvicorn.Config(
-        make_app(explorer, names),
+        make_app(explorer, names, any_address=is_public),
         http=TimeoutProtocol,
         ws="none",
         lifespan="off",
@@ -326,13 +413,18 @@ def make_server(explorer: Explorer, listener: socket.socket) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def serve(explorer: Explorer, listener: socket.socket) -> None:
+def serve(explorer: Explorer, listener: socket.socket, allow_hosts: Iterable[str] = ()) -> None:
     """Answer requests until Ctrl-C.
 
     Args:
         explorer: The model and the data set to show.
         listener: The socket of :func:`listen`.
+        allow_hosts: Other names of this machine that requests may be sent to.
     """
     torch.set_num_threads(1)  # for a single graph, several threads cost more time than they save
-    with suppress(KeyboardInterrupt):
-        make_server(explorer, listener).run([listener])
+    threading.Thread(target=parsers.start, daemon=True).start()
+    try:
+        with suppress(KeyboardInterrupt):
+            make_server(explorer, listener, allow_hosts).run([listener])
+    finally:
+        parsers.close()

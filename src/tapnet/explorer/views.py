@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, SettingError, TapnetError
+from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
 from tapnet.inference.explain import Layer, explain
 from tapnet.inference.model import SavedModel
-from tapnet.models.tapnet import TAPNet, TAPNetSettings
+from tapnet.models.registry import find_model
 from tapnet.training.baseline import baseline_warning
 from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
@@ -65,12 +68,13 @@ class Explorer:
     """
 
     def __init__(self, saved: SavedModel, data: GraphDataset | None = None, missing: str = "") -> None:
-        if not isinstance(saved.network, TAPNet):
-            raise SettingError(f"the model is {saved.card.trial.model}, which keeps no nodes to show")
-        self.saved, self.network, self.missing = saved, saved.network, missing
+        self.saved, self.missing = saved, missing
+        self._spec = find_model(saved.card.trial.model)
+        self._settings = self._spec.settings(**saved.card.trial.settings)
         self.data = data if data is None or data.features == saved.features else data.with_features(saved.features)
         self.encoded = None if self.data is None else saved.encode(self.data)
         self.parts = None if self.data is None else self._parts(self.data)
+        self.names = Names(self.data)
         self._cached_layout = lru_cache(CACHED_LAYOUTS)(self._layout)
         self.predictions = lru_cache(None)(self._predictions)
         self._keeps_nodes = self._warm_up()
@@ -78,29 +82,32 @@ class Explorer:
     def _warm_up(self) -> bool:
         """Explain one small graph: errors come now, and so does the compilation at first use."""
         edge_index = torch.tensor([[0, 1], [1, 0]])
-        x = torch.zeros(2, self.network.in_channels) if self.saved.categories is None else torch.tensor([0, 0])
+        width = self.saved.card.shape.in_channels
+        x = torch.zeros(2, width) if self.saved.categories is None else torch.tensor([0, 0])
         graph_layout(edge_index[:, :1].numpy(), 2)
-        return len(explain(self.network, GraphBatch.from_edge_index(x, edge_index)).layers) > 0
+        return len(explain(self.saved.network, GraphBatch.from_edge_index(x, edge_index)).layers) > 0
 
     # ---- the model and its data set ----
 
     def model(self) -> View:
         """The model: what it was trained on, how well it did, and what its sliders start with."""
         trial, measured = self.saved.card.trial, self.saved.card.cross_validation
-        sliders = self._sliders(self.network.settings)
+        sliders = self._sliders(self._settings)
         return (
             sliders
             | {
                 "dataset": self.saved.name,
-                "pool": self.network.settings.pool,
+                "pool": getattr(self._settings, "pool", trial.model),
                 "fold": trial.fold,
                 "folds": trial.folds,
                 "accuracy": measured and [round(measured.mean, 1), round(measured.std, 1)],  # over the folds
                 "accuracy_rules": measured.rules[:LONGEST_NOTE] if measured else "",
                 "baseline": measured and measured.baseline,
                 "notes": self._notes(),
+                "largest_class": self._largest_class(),
                 "classes": list(self.saved.class_names),
                 "features": self.saved.features,
+                "named": bool(self.names.files),
                 "whole": [isinstance(ratio, int) for ratio in sliders["ratios"]],  # a number of nodes, not a share
                 "graphs": 0 if self.data is None else len(self.data),
                 "missing": self.missing,
@@ -115,17 +122,27 @@ class Explorer:
         notes = [baseline_warning(measured.mean, measured.baseline) if measured else "", unused]
         return [note for note in notes if note]
 
-    def _sliders(self, settings: TAPNetSettings) -> View:
+    def _sliders(self, settings: Any) -> View:
         """The settings that can be changed; None or empty where the pooling layers have no such setting."""
-        connectivity = settings.connectivity if settings.pool == "tap" else None
-        return {"connectivity": connectivity, "ratios": list(settings.ratios) if self._keeps_nodes else []}
+        connectivity = settings.connectivity if getattr(settings, "pool", None) == "tap" else None
+        ratios = getattr(settings, "ratios", ()) if self._keeps_nodes else ()
+        return {"connectivity": connectivity, "ratios": list(ratios)}
+
+    def _largest_class(self) -> tuple[str, float] | None:
+        """The name of the data set's largest class and its share in percent: what an accuracy is compared with."""
+        if self.data is None or self._data_classes == [None]:
+            return None
+        counts = self.data.y.bincount()
+        name = self._data_classes[int(counts.argmax())]
+        return str(name), round(100 * float(counts.max()) / len(self.data), 1)
 
     def graphs(self) -> View:
-        """Every graph of the data set, in columns: class, nodes, edges, and what the model used it for."""
+        """Every graph of the data set, in columns: file, class, nodes, edges, and what the model used it for."""
         data = self._data
         edges = data.rowptr[data.node_ptr].diff() // 2
         return {
             "name": data.name,
+            "files": self.names.files or None,
             "classes": self._data_classes,
             "class": data.y.tolist(),
             "nodes": data.nodes_per_graph.tolist(),
@@ -169,7 +186,7 @@ class Explorer:
         if trial.protocol is None or trial.folds is None or trial.fold is None:
             return None
         try:
-            found = split(data.y, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
+            found = split(data, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
         except TapnetError:
             return None
         parts = ["training"] * len(data)
@@ -205,8 +222,11 @@ class Explorer:
         assert self.encoded is not None
         data, encoded = self._data.subset([number]), self.encoded.subset([number])
         check_size(f"graph {number}", data.num_nodes, data.num_edges // 2)
-        view = self._view(data, encoded, choice, list(map(str, range(data.num_nodes))))
-        view |= {"title": f"{data.name}, graph {number}", "number": number}
+        file = self.names.files[number] if self.names.files else None
+        names = self.names.nodes_of(number) or list(map(str, range(data.num_nodes)))
+        view = self._view(data, encoded, choice, names)
+        title = f"{data.name}, graph {number}" + (f", {file}" if file else "")
+        view |= {"title": title, "number": number, "file": file}
         view |= {"class": self._data_classes[int(data.y[0])], "part": self.parts[number] if self.parts else None}
         return view | ({"places": self._cached_layout(number)} if with_layout else {})
 
@@ -228,11 +248,11 @@ class Explorer:
         """
         data, encoded, names, notes = read_upload(self.saved, name, content)
         view = self._view(data, encoded, choice, names)
-        view |= {"title": name, "number": None, "class": None, "part": None, "notes": notes}
+        view |= {"title": name, "number": None, "file": name, "class": None, "part": None, "notes": notes}
         return view | ({"places": _layout(data)} if with_layout else {})
 
     def _view(self, data: GraphDataset, encoded: GraphDataset, choice: Choice, names: Sequence[str]) -> View:
-        network = self._changed(choice)
+        network, settings = self._changed(choice)
         explanation = explain(network, encoded.batch([0]))
         category, categories = self._categories(data)
         best = int(np.nan_to_num(explanation.probabilities).argmax())
@@ -248,7 +268,7 @@ class Explorer:
             "predicted": self.saved.class_names[best],
             "features": self.saved.features,
             "notes": [],
-        } | self._sliders(network.settings)
+        } | self._sliders(settings)
 
     def _layout(self, number: int) -> list[list[float]]:
         return _layout(self._data.subset([number]))
@@ -258,30 +278,37 @@ class Explorer:
         if data.categories is None:
             return [0] * data.num_nodes, ["node"]
         known = dict(zip(map(str, self.saved.categories or ()), self.saved.category_names, strict=True))
-        occurring, category = np.unique(data.x.numpy(), return_inverse=True)
+        x = data.x.table[data.x.combination, 0] if isinstance(data.x, MixedFeatures) else data.x
+        occurring, category = np.unique(x.numpy(), return_inverse=True)
         if data.label_names is not None:
             return category.tolist(), [data.category_names[i] for i in occurring]
         values = [str(data.categories[i])[:LONGEST_NAME] for i in occurring]
         return category.tolist(), [known.get(value, value) for value in values]
 
-    def _changed(self, choice: Choice) -> TAPNet:
-        """The network, or one with the choice's settings and the same weights."""
+    def _changed(self, choice: Choice) -> tuple[nn.Module, Any]:
+        """The network and its settings, or one with the choice's settings and the same weights."""
         changes = {name: value for name, value in asdict(choice).items() if value is not None}
         if not changes:
-            return self.network
-        layers = len(self._sliders(self.network.settings)["ratios"])
+            return self.saved.network, self._settings
+        sliders = self._sliders(self._settings)
+        layers = len(sliders["ratios"])
         if len(changes.get("ratios", ())) not in (0, layers):
-            raise SettingError(f"there are {layers} pooling layers, so {layers} ratios, not {len(changes['ratios'])}")
-        settings = self.network.settings.replace(**changes)
-        network = TAPNet(self.network.in_channels, self.network.num_classes, **settings.to_dict()).eval()
-        network.load_state_dict(self.network.state_dict(), assign=True)
-        return network
+            raise SettingError(f"{layers} ratios can be chosen here, not {len(changes['ratios'])}")
+        if "connectivity" in changes and sliders["connectivity"] is None:
+            raise SettingError("connectivity is a setting of pool 'tap'; this model's pooling layers have none")
+        settings = self._settings.replace(**changes)
+        assert self._spec.build is not None
+        network = self._spec.build(self.saved.card.shape, settings).eval()
+        network.load_state_dict(self.saved.network.state_dict(), assign=True)
+        return network, settings
 
 
 def _layer_view(layer: Layer) -> View:
-    parts = {"score": layer.score, "local": layer.local, "global": layer.global_, "connectivity": layer.connectivity}
-    columns = {name: _numbers(values) for name, values in parts.items() if values is not None}
-    return {"nodes": layer.nodes.tolist(), "kept": layer.kept.tolist(), **columns}
+    """The nodes that came in, whether each was kept, its score and, under their names, the parts of the score."""
+    own = {"nodes": layer.nodes.tolist(), "kept": layer.kept.tolist(), "score": _numbers(layer.score)}
+    parts = {name[:LONGEST_NAME]: _numbers(values) for name, values in layer.parts.items()}
+    parts = {name: values for name, values in parts.items() if name not in (*own, "parts")}
+    return own | parts | {"parts": list(parts)}
 
 
 def _edges(data: GraphDataset) -> NDArray[np.int64]:

@@ -6,25 +6,30 @@ import os
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.files import check_name, path_exists, printable
 from tapnet.inference.explain import Explanation, explain
 from tapnet.inference.inputs import check_graphs
 from tapnet.inference.model import SavedModel
+from tapnet.inference.training_data import load_training_data
 from tapnet.io.graph_folder import FileGraph, class_of, graph_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
-from tapnet.models.tapnet import TAPNet
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tapnet.inference.inputs import Graph
 
 
@@ -42,6 +47,7 @@ class ExplainedGraph:
         edges: Both ends of each edge, once, ``[2, E]``.
         category: The category of each node, ``[N]``.
         category_names: What the categories mean.
+        features: What the categories are: labels or degrees; ``"attributes"`` where nodes have numbers instead.
         smiles: Of a molecule.
     """
 
@@ -54,6 +60,7 @@ class ExplainedGraph:
     edges: NDArray[np.int64]
     category: NDArray[np.int64]
     category_names: tuple[str, ...]
+    features: Features = "labels"
     smiles: str | None = None
 
     @property
@@ -66,6 +73,16 @@ class ExplainedGraph:
         truth = "" if self.true_class is None else f"; true class: {printable(self.true_class)}"
         return f"{self.name}{file}: {self.answer}{truth}"
 
+    def plot(self) -> Figure:
+        """Draws the graph and what each pooling layer kept of it; a notebook displays the figure.
+
+        Returns:
+            The figure of :func:`tapnet.viz.draw_explanation`.
+        """
+        # By name, as pandas loads its plotting: drawing comes after inference, which needs none of it.
+        figure: Figure = import_module("tapnet.viz").draw_explanation(self)
+        return figure
+
 
 def explain_graph(
     model: SavedModel,
@@ -76,7 +93,7 @@ def explain_graph(
     """Finds a graph and explains what a model does with it.
 
     Args:
-        model: A TAPNet whose pooling layers keep some of the nodes.
+        model: A network whose pooling layers keep some of the nodes.
         graph: A NetworkX graph or PyG ``Data``; a file with one graph; or a graph of the data set, by its number or by
             the name of its file.
         dataset: The data set that a number belongs to; None for the one that the model was trained on.
@@ -95,31 +112,68 @@ def explain_graph(
         >>> print(explain_graph(load_model("runs/MUTAG"), 0))  # doctest: +SKIP
         MUTAG, graph 0: mutagenic (92 %); true class: mutagenic
     """
-    if not isinstance(model.network, TAPNet):
-        raise SettingError(f"the model is {model.card.trial.model}, which keeps no nodes to show")
     found = _find(model, graph, dataset, data_dir)
-    read = model.encode(found.data.subset([found.number]), [found.name])
+    return explain_member(model, found.data, found.number, found.name, found.file, found.true_class)
+
+
+def explain_member(
+    model: SavedModel,
+    data: GraphDataset,
+    number: int,
+    name: str,
+    file: str | None = None,
+    true_class: str | None = None,
+) -> ExplainedGraph:
+    """Explains what a model does with one graph of a data set.
+
+    Args:
+        model: A network whose pooling layers keep some of the nodes.
+        data: The data set.
+        number: The graph's number in it.
+        name: What the graph is called.
+        file: The name of its file.
+        true_class: The name of its class.
+
+    Raises:
+        SettingError: If the network keeps no nodes.
+        DataError: If the graph does not fit the model.
+
+    Warns:
+        UserWarning: For node categories that no training graph had.
+    """
+    read = model.encode(data.subset([number]), [name])
     batch = read.batch([0])
     explanation = explain(model.network, batch)
     if not np.isfinite(explanation.probabilities).all():
-        raise DataError(f"{found.name}: the model's answer is not a number")
-    category, names = read.x, (*model.category_names, "unknown")
-    if read.categories is None:
-        category, names = torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
-    elif read.x.dim() > 1:  # a row of zeros is of no category that the model knows
-        category = torch.where(read.x.any(dim=1), read.x.argmax(dim=1), len(read.categories))
+        raise DataError(f"{name}: the model's answer is not a number")
+    category, names = _displayed_categories(read, model)
     return ExplainedGraph(
-        found.name,
-        f"{found.data.name}-{found.number}",
-        found.file,
-        found.true_class,
+        name,
+        f"{data.name}-{number}",
+        file,
+        true_class,
         model.class_names[int(explanation.probabilities.argmax())],
         explanation,
         batch.edges_once.numpy(),
         category.numpy(),
         names,
-        smiles=found.data.smiles[found.number] if found.data.smiles else None,
+        model.features,
+        data.smiles[number] if data.smiles else None,
     )
+
+
+def _displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor, tuple[str, ...]]:
+    """[N] the category that each node is drawn with, and their names; of several columns the first is shown."""
+    x, names = read.x, (*model.category_names, "unknown")
+    if read.categories is None:
+        return torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
+    if isinstance(x, MixedFeatures):
+        first = x.table[x.combination, 0]
+        values = (c[1] if isinstance(c, tuple) else c for c in model.categories or ())
+        return torch.where(first < 0, len(read.categories), first), (*map(printable, values), "unknown")
+    if x.dim() > 1:  # a row of zeros is of no category that the model knows
+        return torch.where(x.any(dim=1), x.argmax(dim=1), len(read.categories)), names
+    return x, names
 
 
 @dataclass(frozen=True)
@@ -142,15 +196,16 @@ def _find(
     if not is_number and path_exists(Path(text)):
         return _read_file(model, Path(text), data_dir)
     try:
-        data = load_dataset(dataset or model.name, data_dir, features=model.features, download=False)
+        if dataset is None:
+            data = load_training_data(model, data_dir)
+        else:
+            data = load_dataset(dataset, data_dir, features=model.features, download=False)
     except DatasetNotFoundError as error:
         if dataset is not None:
             raise
         if not is_number:
             raise DataError(f"{text}: no such file") from None
         raise DatasetNotFoundError(f"graph {text} of which data set? Give dataset=NAME ({error})") from None
-    if dataset is None:
-        model.warn_if_other_data(data)
     if is_number and not 0 <= int(text) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {text}")
     try:

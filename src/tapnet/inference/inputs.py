@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tapnet.data.convert import unread_of_pyg
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.convert import check_node_attribute, unread_of_pyg
+from tapnet.data.dataset import Features, GraphDataset, GraphReference
 from tapnet.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 def check_graphs(graphs: Any) -> Any:
     """A GraphDataset as it is, else a list of graphs of one kind.
 
+    An object array may have one column (``[G, 1]``), as scikit-learn's ``BaggingClassifier`` asks for.
+
     Raises:
         DataError: saying what is wrong, and with which graph.
     """
@@ -36,12 +38,22 @@ def check_graphs(graphs: Any) -> Any:
         return graphs
     if isinstance(graphs, nx.Graph) or (hasattr(graphs, "edge_index") and kind_of([graphs])):
         raise DataError("one graph is not a list of graphs: put it in one")
+    if getattr(graphs, "shape", ())[1:] == (1,) and len(graphs):  # also a data frame
+        graphs = np.asarray(graphs, dtype=object)[:, 0]
     if isinstance(graphs, str | bytes | dict) or not hasattr(graphs, "__len__") or getattr(graphs, "ndim", 1) != 1:
         shape = f" of shape {graphs.shape}" if hasattr(graphs, "shape") else ""
         raise DataError(f"graphs come as a list of NetworkX graphs or PyG Data, not as {type(graphs).__name__}{shape}")
     found = list(graphs)
     if not found:
         raise DataError("there are no graphs: the list is empty")
+    if isinstance(found[0], GraphReference):
+        dataset, numbers = (
+            found[0].dataset,
+            [g.number for g in found if getattr(g, "dataset", None) is found[0].dataset],
+        )
+        if len(numbers) < len(found):
+            raise DataError("graphs of several data sets in one array: each numbers its categories in its own way")
+        return dataset.subset(numbers)
     kinds = [kind_of([g]) for g in found]
     for i, kind in enumerate(kinds):
         if not kind:
@@ -72,9 +84,9 @@ def from_networkx(
     """NetworkX graphs by the names of their attributes; where there are no labels, attributes are the features."""
     labelled = False
     if features in (None, "labels"):
-        labelled = _check_nodes(graphs, node_label, features is not None or node_label != "label")
+        labelled = check_node_attribute(graphs, node_label, features is not None or node_label != "label")
     if features == "attributes" or (features is None and not labelled):
-        _check_nodes(graphs, node_attributes, features is not None or node_attributes != "attributes")
+        check_node_attribute(graphs, node_attributes, features is not None or node_attributes != "attributes")
     try:
         dataset = GraphDataset.from_networkx(
             graphs,
@@ -115,17 +127,3 @@ def from_pyg(
         plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
     dataset = GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None)
     return replace(dataset, not_read=unread_of_pyg(graphs, {"x"}))
-
-
-def _check_nodes(graphs: Sequence[nx.Graph], key: str, needed: bool) -> bool:
-    """Whether every node has the attribute; a ``DataError`` if only some have it, or none has it and it is needed."""
-    having = [[key in values for _, values in g.nodes(data=True)] for g in graphs]
-    some = any(map(any, having))
-    lacking = next((i for i, has in enumerate(having) if not all(has)), None)
-    if lacking is not None and (some or needed):
-        node = list(graphs[lacking])[having[lacking].index(False)]
-        others = "others have" if some else "no node has"
-        own = ", ".join(map(repr, graphs[lacking].nodes[node]))
-        has = f"; it has {own}" if own else ""
-        raise DataError(f"graph {lacking}: the node {node!r} has no attribute {key!r}; {others}{has}")
-    return some

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
@@ -14,17 +16,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import Features, GraphDataset, Task
+from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
-from tapnet.inference.model_file import ModelCard, find_model_file, read_model, unusable, write_model
+from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
 from tapnet.io.graph_folder import ATTRIBUTES, FileGraph, NodeSchema, join
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_logits
 from tapnet.models.registry import find_model
 from tapnet.models.spec import weight_shapes
 from tapnet.nn.pool.registry import resolve
+from tapnet.training.task import answers
 
 if TYPE_CHECKING:
     from tapnet.inference.inputs import Graphs
@@ -64,15 +68,19 @@ class Predictions:
 
     Attributes:
         graphs: [G] the names of the graphs: of their files, or their numbers.
-        classes: [G] the most probable class of each, as it stood in the training data.
-        probabilities: [G, C] of every class.
+        classes: [G] the most probable class of each, as it stood in the training data; empty for labels and numbers.
+        probabilities: [G, C] of every class, or [G, T] of every label; empty for numbers.
         class_names: [C] what the columns of ``probabilities`` mean.
+        values: [G, T] numbers in the units of the training data; empty for classes and labels.
+        target_names: [T] what the columns of ``values`` mean.
     """
 
     graphs: tuple[str, ...]
     classes: tuple[Hashable, ...]
     probabilities: NDArray[np.float64]
     class_names: tuple[str, ...]
+    values: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    target_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -83,30 +91,89 @@ class UnseenCategories:
     """Counts graphs with node categories that no training graph had, and names the first of them.
 
     Degrees grow with the graphs, and one or the other is new in most; only a graph with no known degree is noted.
+
+    Attributes:
+        features: what a node is to the model.
+        graphs: how many have some unknown categories, foreign ones included.
+        foreign: how many have no known category at all: the model can say nothing about them.
+        first: the names of the first ones that are not foreign, with their categories.
+        first_foreign: those of the first foreign ones.
     """
 
     features: Features
     graphs: int = 0
+    foreign: int = 0
     first: list[str] = field(default_factory=list)
+    first_foreign: list[str] = field(default_factory=list)
 
-    def add(self, dataset: GraphDataset, unknown: Tensor, names: Sequence[str]) -> None:
-        """Notes the graphs of a data set by their names; ``unknown`` [N] marks nodes."""
-        sizes = dataset.nodes_per_graph
-        count = torch.repeat_interleave(torch.arange(len(dataset)), sizes)[unknown].bincount(minlength=len(dataset))
-        graphs = (count == sizes if self.features == "degrees" else count > 0).nonzero().flatten()
-        self.graphs += len(graphs)
-        for graph in graphs[: NAMED_AT_MOST - len(self.first)].tolist():
-            nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
-            values = [(dataset.categories or ())[i] for i in dataset.x[nodes][unknown[nodes]].unique().tolist()]
-            words = [f"{value!r:.40}" for value in values]
-            more = f" and {len(words) - NAMED_AT_MOST} more" if len(words) > NAMED_AT_MOST else ""
-            self.first.append(f"{names[graph]}: {', '.join(words[:NAMED_AT_MOST])}{more}")
+    def add(self, dataset: GraphDataset, known: Tensor, number: Tensor, names: Sequence[str]) -> None:
+        """Notes the graphs of a data set by their names.
+
+        Args:
+            dataset: as it came, with its own categories.
+            known: [N, K] whether the model knows the categories of each node.
+            number: [categories] the model's number for each category of the data set, or -1.
+            names: [G] of the graphs.
+        """
+        unknown = ~known.all(dim=1)
+        foreign = ~_any_node(known.any(dim=1), dataset)
+        some = _any_node(unknown, dataset) & ~foreign & (self.features != "degrees")
+        self.graphs += int((foreign | some).sum())
+        self.foreign += int(foreign.sum())
+        for marked, noted in ((some, self.first), (foreign, self.first_foreign)):
+            for graph in marked.nonzero().flatten()[: NAMED_AT_MOST - len(noted)].tolist():
+                nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
+                there = _categories_of(dataset.x[nodes][unknown[nodes]])
+                values = [(dataset.categories or ())[i] for i in there if number[i] < 0]
+                words = [f"{value!r:.40}" for value in values]
+                more = f" and {len(words) - NAMED_AT_MOST} more" if len(words) > NAMED_AT_MOST else ""
+                noted.append(f"{names[graph]}: {', '.join(words[:NAMED_AT_MOST])}{more}")
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence about the graphs that the model knows in part, and one about the foreign ones."""
+        found = []
+        if partly := self.graphs - self.foreign:
+            have = "1 graph has" if partly == 1 else f"{partly} graphs have"
+            named = _some_of(self.first, partly)
+            found.append(f"{have} node categories that the model was not trained on ({named}): they count as none")
+        if self.foreign:
+            share = "1 graph shares" if self.foreign == 1 else f"{self.foreign} graphs share"
+            what = "degree" if self.features == "degrees" else "category"
+            named = _some_of(self.first_foreign, self.foreign)
+            found.append(
+                f"{share} no node {what} with the model's training data ({named}), so a prediction means nothing"
+            )
+        return found
 
     def __str__(self) -> str:
-        have = "1 graph has" if self.graphs == 1 else f"{self.graphs} graphs have"
-        what = "only degrees" if self.features == "degrees" else "node categories"
-        more = "; …" if self.graphs > len(self.first) else ""
-        return f"{have} {what} that the model was not trained on ({'; '.join(self.first)}{more}): they count as none"
+        return "; ".join(self.notes)
+
+
+def _categories_of(x: FeatureRows) -> list[int]:
+    """Those that occur."""
+    numbers = x.table[x.combination] if isinstance(x, MixedFeatures) else x
+    assert isinstance(numbers, Tensor)
+    return [i for i in numbers.unique().tolist() if i >= 0]
+
+
+def _some_of(named: Sequence[str], total: int) -> str:
+    return "; ".join(named) + ("; …" if total > len(named) else "")
+
+
+def _any_node(marked: Tensor, dataset: GraphDataset) -> Tensor:
+    """[G] whether any node of a graph is marked."""
+    return torch.cat([marked.new_zeros(1, dtype=torch.int64), marked.cumsum(0)])[dataset.node_ptr].diff() > 0
+
+
+def foreign_graphs(encoded: GraphDataset) -> Tensor:
+    """[G] whether a graph that went through ``SavedModel.encode`` has no category that the model knows."""
+    x = encoded.x
+    if isinstance(x, MixedFeatures):
+        return ~_any_node((x.table >= 0).any(dim=1)[x.combination], encoded)
+    if encoded.categories is None or x.dim() == 1:
+        return torch.zeros(len(encoded), dtype=torch.bool)
+    return ~_any_node(x.any(dim=1), encoded)
 
 
 @dataclass(frozen=True)
@@ -116,10 +183,12 @@ class SavedModel:
     Args:
         network: the network, in evaluation mode.
         card: what it reads and what its answers mean.
+        data_places: where the run that trained it found its data.
     """
 
     network: GraphClassifier
     card: ModelCard
+    data_places: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     # ---- what it says of itself ----
 
@@ -132,6 +201,16 @@ class SavedModel:
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes, safe to print."""
         return tuple(map(printable, self.card.class_names or self.classes))
+
+    @property
+    def task(self) -> Task:
+        """What it predicts."""
+        return self.card.shape.task
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """The names of the labels or numbers that it predicts, safe to print."""
+        return tuple(map(printable, self.card.target_names or ()))
 
     @property
     def features(self) -> Features:
@@ -154,7 +233,10 @@ class SavedModel:
         return self.card.trial.dataset
 
     def __repr__(self) -> str:
-        return f"SavedModel({self.card.trial.model}, trained on {self.name}, classes: {', '.join(self.class_names)})"
+        words = f"classes: {', '.join(self.class_names)}"
+        if self.task != "classification":
+            words = f"{self.task} of {', '.join(self.target_names)}"
+        return f"SavedModel({self.card.trial.model}, trained on {self.name}, {words})"
 
     def warn_if_other_data(self, dataset: GraphDataset) -> None:
         """Warns where a data set has the name of the training data but other content."""
@@ -165,19 +247,23 @@ class SavedModel:
 
     # ---- prediction ----
 
-    def predict(self, graphs: Graphs | str | Path, data_dir: str | Path | None = None) -> Predictions:
+    def predict(
+        self, graphs: Graphs | str | Path, data_dir: str | Path | None = None, *, allow_unknown: bool = False
+    ) -> Predictions:
         """Predicts the class of graphs.
 
         Args:
             graphs: a GraphDataset; a list of NetworkX graphs or PyG ``Data``; or a data set by name or path: also a
                 .graphml or .json file, or a folder of them.
             data_dir: the folder with data sets by name.
+            allow_unknown: whether to predict graphs none of whose node categories (or degrees) a training graph had.
 
         Returns:
             The names of the graphs, their classes, and the probability of every class.
 
         Raises:
-            DataError: if a graph cannot be read or lacks what the model reads, or the model's answer is not a number.
+            DataError: if a graph cannot be read or lacks what the model reads, if it shares no node category with the
+                training data (unless ``allow_unknown``), or if the model's answer is not a number.
 
         Warns:
             UserWarning: for node categories that no training graph had.
@@ -186,25 +272,36 @@ class SavedModel:
 
         unseen = UnseenCategories(self.features)
         if isinstance(graphs, str | os.PathLike):
-            groups = list(predict_inputs(self, [str(graphs)], data_dir=data_dir, unseen=unseen, on_error=raise_error))
+            options: dict[str, Any] = {"data_dir": data_dir, "unseen": unseen, "allow_unknown": allow_unknown}
+            groups = list(predict_inputs(self, [str(graphs)], on_error=raise_error, **options))
         else:
             dataset = self.to_dataset(check_graphs(graphs))
             numbered = [f"graph {i}" for i in range(len(dataset))]
             groups = [PredictedGroup(numbered, self.probabilities(self.encode(dataset, numbered, unseen)))]
-        if unseen.graphs:
-            warnings.warn(str(unseen), stacklevel=2)
+        if unseen.foreign and not allow_unknown:
+            raise DataError(f"{unseen.notes[-1]}; pass allow_unknown=True to predict them all the same")
+        for note in unseen.notes:
+            warnings.warn(note, stacklevel=2)
         found = torch.cat([probabilities for _, probabilities in groups]).double().numpy()
         names = tuple(name for group, _ in groups for name in group)
         if not np.isfinite(found).all():
             first = names[int(np.isnan(found).any(axis=1).argmax())]
             raise DataError(f"{first}: the model's answer is not a number")
+        if self.task == "regression":
+            return Predictions(names, (), np.empty((0, 0)), (), found, self.target_names)
+        if self.task == "multilabel":
+            return Predictions(names, (), found, self.target_names)
         classes = tuple(self.classes[i] for i in found.argmax(axis=1).tolist())
         return Predictions(names, classes, found, self.class_names)
 
     @torch.inference_mode()
     def probabilities(self, dataset: GraphDataset) -> Tensor:
-        """[G, C]: the probability of every class, for graphs that went through ``encode``."""
-        return predict_logits(self.network, dataset).softmax(dim=1)
+        """What the network says of graphs that went through ``encode``.
+
+        Returns:
+            [G, C] the probability of every class, [G, T] of every label, or [G, T] numbers in the units of the targets.
+        """
+        return answers(self.network, predict_logits(self.network, dataset))
 
     # ---- how graphs of other sources are read ----
 
@@ -243,31 +340,70 @@ class SavedModel:
         """
         dataset = dataset if dataset.features == self.features else dataset.with_features(self.features)
         self._check_names(dataset)
+        if self.network.reads_edges:
+            dataset = self._with_edges(dataset)
+        wanted, has = self.card.shape.in_channels, dataset.num_features
         if self.categories is None:
-            wanted = self.card.shape.in_channels
-            if dataset.categories is not None or dataset.num_features != wanted:
-                raise DataError(f"the model reads {wanted} numbers a node; {dataset.name} has {dataset.num_features}")
+            if dataset.categories is not None or has != wanted:
+                raise DataError(f"the model reads {wanted} numbers a node; {dataset.name} has {has}")
             return dataset
         if dataset.categories is None:
             raise DataError(f"the model reads node categories; {dataset.name} has numbers")
         number = torch.tensor(self._category_numbers(dataset), dtype=torch.int64)
-        x = number[dataset.x] if len(number) else dataset.x
-        if bool((x < 0).any()):
-            found = UnseenCategories(self.features) if unseen is None else unseen
-            one = [dataset.name] if len(dataset) == 1 else None
-            found.add(dataset, x < 0, names or one or [f"graph {i}" for i in range(len(dataset))])
-            if unseen is None and found.graphs:
-                warnings.warn(str(found), stacklevel=2)
-            known = (x >= 0).unsqueeze(1)
-            x = torch.nn.functional.one_hot(x.clamp(min=0), len(self.categories)).float() * known
+        x = dataset.x
+        if isinstance(x, MixedFeatures):
+            numbers, theirs = wanted - len(self.categories), has - len(dataset.categories)
+            if numbers != theirs:
+                raise DataError(f"the model reads {numbers} numbers a node; {dataset.name} has {theirs}")
+            table = torch.where(x.table < 0, x.table, number[x.table.clamp(min=0)])
+            self._note_unseen(dataset, (table >= 0)[x.combination], number, names, unseen)
+            return replace(dataset, x=replace(x, table=table), categories=self.categories, prepared={})
+        known = number[x] >= 0 if len(number) else x >= 0
+        found = number[x] if len(number) else x
+        if not bool(known.all()):
+            self._note_unseen(dataset, known.unsqueeze(1), number, names, unseen)
+            found = torch.nn.functional.one_hot(found.clamp(min=0), len(self.categories)).float() * known.unsqueeze(1)
         # what a model computes once per data set is left to the network, batch by batch
-        return replace(dataset, x=x, categories=self.categories, label_names=None, prepared={})
+        return replace(dataset, x=found, categories=self.categories, label_names=None, prepared={})
+
+    def _note_unseen(
+        self,
+        dataset: GraphDataset,
+        known: Tensor,
+        number: Tensor,
+        names: Sequence[str] | None,
+        unseen: UnseenCategories | None,
+    ) -> None:
+        """Counts graphs with categories that no training graph had; ``known`` [N, K] says which."""
+        if bool(known.all()):
+            return
+        found = UnseenCategories(self.features) if unseen is None else unseen
+        one = [dataset.name] if len(dataset) == 1 else None
+        found.add(dataset, known, number, names or one or [f"graph {i}" for i in range(len(dataset))])
+        for note in found.notes if unseen is None else ():
+            warnings.warn(note, stacklevel=3)
+
+    def _with_edges(self, dataset: GraphDataset) -> GraphDataset:
+        """With what edges carry, in the model's numbers; a kind of edge that no training graph had counts as none."""
+        ours = {value: i for i, value in enumerate(self.card.edge_categories or ())}
+        numbers = self.card.shape.edge_channels - len(ours)
+        theirs = 0 if dataset.edge_attributes is None else dataset.edge_attributes.size(1)
+        if not dataset.num_edges:  # edges that are not there carry nothing
+            nothing = torch.zeros(0, dtype=torch.int64), torch.zeros(1, 1, dtype=torch.int64)
+            return replace(dataset, edge_attr=MixedFeatures(*nothing, torch.zeros(0, numbers) if numbers else None))
+        if theirs != numbers or (ours and dataset.edge_labels is None):
+            raise DataError(f"the model reads what edges carry, and those of {dataset.name} do not carry it")
+        edges = dataset.with_edge_features().edge_attr
+        assert edges is not None
+        number = torch.tensor([ours.get(value, -1) for value in dataset.edge_categories], dtype=torch.int64)
+        table = number[edges.table] if len(number) else edges.table
+        return replace(dataset, edge_attr=replace(edges, table=table))
 
     def _check_names(self, dataset: GraphDataset) -> None:
         """Other attributes than those of the training data are no input, even if they are as many."""
         ours, theirs = (tuple(names or ()) for names in (self.card.attribute_names, dataset.attribute_names))
         unnamed = {(), (ATTRIBUTES,)}
-        if self.features == "attributes" and ours != theirs and not unnamed & {ours, theirs}:
+        if self.features in ("attributes", "all") and ours != theirs and not unnamed & {ours, theirs}:
             wanted, has = (printable(", ".join(names))[:200] for names in (ours, theirs))
             raise DataError(f"the model reads the numbers {wanted}; {dataset.name} has {has}")
 
@@ -304,13 +440,27 @@ class SavedModel:
             settings = spec.settings(**card.trial.settings)
             if spec.build is None:
                 raise ValueError(f"{card.trial.model} is no network")
-            if {k: tuple(v.shape) for k, v in weights.items()} != weight_shapes(spec.build, card.shape, settings):
+            if {k: tuple(v.shape) for k, v in weights.items()} != weight_shapes(spec.network, card.shape, settings):
                 raise ValueError("its weights are not of the shapes that its settings ask for")
-            network = spec.build(card.shape, settings)
+            network = spec.network(card.shape, settings)
+            for name, tensor in network.state_dict().items():
+                if weights[name].dtype != tensor.dtype:
+                    raise ValueError(f"its weight {name} is {weights[name].dtype}, which has to be {tensor.dtype}")
             network.load_state_dict(weights)
         except Exception as error:  # whatever a stranger's description makes of it
             raise unusable(file, error) from None
-        return cls(network.eval(), card)
+        return cls(network.eval(), card, _data_places(Path(file)))
+
+
+def _data_places(file: Path) -> tuple[Path, ...]:
+    """Where the run whose folder a model file is in (or in ``models``) found its data: relative to it, and absolute."""
+    for folder in file.resolve().parents[:2]:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if (folder / RUN).is_file():
+                data = json.loads((folder / RUN).read_bytes())["data"]
+                near = [folder / data["relative"]] if data.get("relative") else []
+                return tuple(map(Path, [*near, *([data["source"]] if data["source"] else [])]))
+    return ()
 
 
 def _plain(value: Hashable) -> Hashable:

@@ -17,8 +17,10 @@ from tapnet.errors import DataError
 from tapnet.files import check_name, is_special_file, path_exists, printable, write_atomically
 from tapnet.models.base import DataShape
 from tapnet.models.settings import AsTuple
+from tapnet.training.metrics import METRICS
 
 FINAL_MODEL = "final.safetensors"  # in the folder of a run
+RUN = "run.json"  # what that run was
 M = TypeVar("M", bound="_Part")
 
 
@@ -96,11 +98,18 @@ class FinalRecord(_Part):
     epochs_rule: str
 
 
+def _metric(value: Any) -> str:
+    if value not in METRICS:
+        raise ValueError(f"{value!r:.40} is no metric")
+    return str(value)
+
+
 class CrossValidationRecord(_Part):
-    """The accuracy to expect of a model, in percent, and how it was measured."""
+    """The accuracy (in percent) or other metric to expect of a model, and how it was measured."""
 
     mean: float
     std: float
+    metric: Annotated[str, BeforeValidator(_metric)] = "accuracy"
     protocol: str | None = None
     reading: Word = ""  # which epoch counts, in words
     rules: Word = ""  # the protocol, folds and epochs in words
@@ -131,6 +140,9 @@ class ModelCard(_Part):
         category_names: the names of these values.
         label_attribute: what the training data call the labels of nodes, where they have a name for them.
         attribute_names: what they call the attributes of nodes.
+        target_names: what the numbers or labels are called that it predicts.
+        edge_categories: what edges can be, for a network that reads them.
+        reading: how the training data were read out of a table, such as the column with the SMILES.
         final: for a model of all graphs, how many they are and how long it was trained.
         cross_validation: the accuracy to expect, if it was measured.
         estimator: for a model of `TAPClassifier`, how that reads graphs.
@@ -145,6 +157,9 @@ class ModelCard(_Part):
     category_names: Words = None
     label_attribute: Word | None = None
     attribute_names: Words = None
+    target_names: Words = None
+    edge_categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)] = None
+    reading: dict[str, Any] | None = None
     final: Annotated[FinalRecord | None, Lenient] = None
     cross_validation: Annotated[CrossValidationRecord | None, Lenient] = None
     estimator: EstimatorRecord | None = None
@@ -155,14 +170,22 @@ class ModelCard(_Part):
             if names and len(names) != len(values or ()):
                 raise ValueError(f"{len(names)} names for {len(values or ())} classes or categories")
         inputs = self.shape.in_channels if self.categories is None else len(self.categories)
-        if (len(self.classes), max(inputs, 1)) != (self.shape.num_classes, self.shape.in_channels):
+        numbers = self.shape.in_channels - max(inputs, 1)
+        targets = self.classes if self.shape.task == "classification" else self.target_names
+        if len(targets or ()) != self.shape.num_classes or numbers < 0 or (numbers and self.features != "all"):
             raise ValueError("its classes or categories do not fit its sizes")
-        hash((self.classes, self.categories))  # a ``TypeError`` for what cannot be one
+        if len(self.edge_categories or ()) > self.shape.edge_channels:
+            raise ValueError("the categories of edges do not fit its sizes")
+        hash((self.classes, self.categories, self.edge_categories))  # a ``TypeError`` for what cannot be one
         return self
 
     @classmethod
     def of(cls, trial: Mapping[str, Any], dataset: GraphDataset, **more: Any) -> ModelCard:
         """The card of a model that is trained on a data set; ``trial`` has the values of a `TrainingRecord`."""
+        if dataset.task != "classification":
+            more["target_names"] = dataset.target_names or tuple(f"target {i}" for i in range(dataset.num_outputs))
+        if dataset.num_edge_features:
+            more["edge_categories"] = dataset.edge_categories
         return cls(
             trial=TrainingRecord(**trial),
             shape=DataShape.of(dataset),
@@ -171,8 +194,8 @@ class ModelCard(_Part):
             class_names=tuple(dataset.class_names or map(str, dataset.classes)),
             categories=dataset.categories,
             category_names=dataset.category_names,
-            label_attribute=dataset.label_attribute if dataset.features == "labels" else None,
-            attribute_names=(dataset.attribute_names or None) if dataset.features == "attributes" else None,
+            label_attribute=dataset.label_attribute if dataset.features in ("labels", "all") else None,
+            attribute_names=(dataset.attribute_names or None) if dataset.features in ("attributes", "all") else None,
             **more,
         )
 

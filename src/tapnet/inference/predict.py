@@ -7,21 +7,20 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, TapnetError
+from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
 from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
 from tapnet.progress import counting
-
-if TYPE_CHECKING:
-    from tapnet.inference.model import SavedModel, UnseenCategories
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
 
@@ -32,7 +31,7 @@ class PredictedGroup(NamedTuple):
     """Some graphs of an input."""
 
     graphs: list[str]  # their names
-    probabilities: Tensor  # [G, C]
+    probabilities: Tensor  # [G, C] of classes, [G, T] of labels, or numbers
 
 
 def predict_inputs(
@@ -41,6 +40,7 @@ def predict_inputs(
     *,
     data_dir: str | Path | None = None,
     unseen: UnseenCategories | None = None,
+    allow_unknown: bool = False,
     on_error: OnError | None = None,
     show_progress: bool = False,
 ) -> Iterator[PredictedGroup]:
@@ -52,6 +52,8 @@ def predict_inputs(
             name of each stands before those of its graphs.
         data_dir: the folder with data sets by name.
         unseen: counts graphs with node categories that no training graph had; without it warnings name them.
+        allow_unknown: whether to predict graphs that share no node category (or degree) with the training data, too;
+            else they are counted and left out.
         on_error: called for what cannot be read, file by file, and the next one follows; by default a warning.
         show_progress: whether to show a bar for each input on a terminal.
 
@@ -63,7 +65,9 @@ def predict_inputs(
         >>> for group in predict_inputs(load_model("run"), ["graphs/"]):  # doctest: +SKIP
         ...     print(group.graphs, group.probabilities.argmax(dim=1))
     """
-    run = _Run(model, unseen, on_error or (lambda error: warnings.warn(str(error), stacklevel=3)), show_progress)
+    counted = UnseenCategories(model.features) if unseen is None else unseen
+    on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
+    run = _Run(model, counted, allow_unknown, on_error, show_progress)
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
@@ -77,6 +81,8 @@ def predict_inputs(
                 yield from run.of_files(layout.place, file_names(layout.place), prefix)
         except TapnetError as error:
             run.on_error(error)
+    for note in counted.notes if unseen is None else ():
+        warnings.warn(note, stacklevel=2)
 
 
 def raise_error(error: TapnetError) -> None:
@@ -84,19 +90,22 @@ def raise_error(error: TapnetError) -> None:
     raise error
 
 
-def _note_unused(dataset: GraphDataset) -> None:
+def _note_unused(dataset: GraphDataset, model: SavedModel) -> None:
+    if model.network.reads_edges and dataset.num_edge_features:
+        dataset = dataset.with_edge_features()
     if note := features_note(dataset):
         warnings.warn(f"{dataset.name}: {note}", DataNote, stacklevel=2)
 
 
 class _Run(NamedTuple):
     model: SavedModel
-    unseen: UnseenCategories | None
+    unseen: UnseenCategories
+    allow_unknown: bool
     on_error: OnError
     show_progress: bool
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
-        _note_unused(dataset)
+        _note_unused(dataset, self.model)
         with self._counting(len(dataset), dataset.name) as advance:
             for start in range(0, len(dataset), GRAPHS_AT_ONCE):
                 numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
@@ -122,7 +131,7 @@ class _Run(NamedTuple):
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
-            _note_unused(dataset)
+            _note_unused(dataset, self.model)
             found = [self._predicted(dataset, names)]
         except TapnetError as error:
             if len(group) == 1:
@@ -131,7 +140,13 @@ class _Run(NamedTuple):
         yield from found
 
     def _predicted(self, dataset: GraphDataset, names: list[str]) -> PredictedGroup:
-        found = self.model.probabilities(self.model.encode(dataset, names, self.unseen))
+        encoded = self.model.encode(dataset, names, self.unseen)
+        if not self.allow_unknown and bool((foreign := foreign_graphs(encoded)).any()):
+            known = (~foreign).nonzero().flatten().tolist()
+            if not known:
+                return PredictedGroup([], torch.empty(0, self.model.card.shape.num_classes))
+            encoded, names = encoded.subset(known), [names[i] for i in known]
+        found = self.model.probabilities(encoded)
         finite = found.isfinite().all(dim=1)
         for i in (~finite).nonzero().flatten().tolist():
             self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))

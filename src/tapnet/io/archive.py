@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from weakref import WeakKeyDictionary
 
 from tapnet.errors import DataError
-from tapnet.files import check_name
+from tapnet.files import check_name, printable
 
 Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
 
@@ -17,7 +19,11 @@ Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
 # than text shrinks, is not a data set.
 MAX_UNPACKED_BYTES = 64 << 30
 MAX_COMPRESSION, ALWAYS_BEARABLE_BYTES = 200, 1 << 24
+MAX_DIRECTORY_BYTES = 1 << 24  # of the list of its entries, which is read as a whole
+MAX_ENTRIES, MAX_DEPTH, MAX_NAME = 100_000, 10, 1_000  # folders within folders; characters
 
+# The names directly in each folder of an open archive: zipfile goes through all entries for each folder.
+_children: WeakKeyDictionary[zipfile.ZipFile, dict[str, list[str]]] = WeakKeyDictionary()
 
 # What the standard library raises for a damaged file or archive.
 _DAMAGED = (UnicodeDecodeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
@@ -34,14 +40,25 @@ def open_archive(path: Path) -> zipfile.Path:
         The archive as a folder.
 
     Raises:
-        DataError: It is damaged or encrypted, an entry leaves the folder, or it unpacks to more than a data set has.
+        DataError: It is damaged or encrypted, an entry leaves the folder, or it has more, deeper or larger entries
+            than a data set has.
     """
     try:
+        with _DirectoryReader(io.FileIO(path)) as file:
+            entries = len(zipfile.ZipFile(file).infolist())
+        if entries > MAX_ENTRIES:
+            raise DataError(f"{path}: {entries:,} entries; at most {MAX_ENTRIES:,} are read")
         archive = zipfile.ZipFile(path)
+    except DataError:
+        raise
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
         raise DataError(f"{path}: not a readable .zip archive, or cut off ({error})") from None
     unpacked = 0
+    children: dict[str, dict[str, None]] = {}
     for entry in archive.infolist():
+        if len(entry.filename) > MAX_NAME or entry.filename.count("/") + entry.filename.count("\\") > MAX_DEPTH:
+            limits = f"at most {MAX_NAME:,} characters and {MAX_DEPTH} folders deep"
+            raise DataError(f"{path}: the entry {printable(entry.filename):.60}… has too long a path; {limits} is read")
         parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
         if ".." in parts or entry.filename.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
             raise DataError(f"{path}: the entry {entry.filename!r} leaves the folder; the archive is not opened")
@@ -49,7 +66,10 @@ def open_archive(path: Path) -> zipfile.Path:
         if entry.flag_bits & 1:
             raise DataError(f"{path}: the entry {entry.filename!r} is encrypted")
         unpacked += entry.file_size
+        for depth in range(len(parts)):
+            children.setdefault("".join(f"{part}/" for part in parts[:depth]), {})[parts[depth]] = None
         entry.filename = "/".join(parts) + "/" * entry.is_dir()  # as unzip reads NAME//NAME_A.txt and ./NAME_A.txt
+    _children[archive] = {folder: list(names) for folder, names in children.items()}
     archive.NameToInfo = {entry.filename: entry for entry in archive.infolist()}
     bearable = max(ALWAYS_BEARABLE_BYTES, MAX_COMPRESSION * path.stat().st_size)
     if unpacked > min(MAX_UNPACKED_BYTES, bearable):
@@ -57,9 +77,26 @@ def open_archive(path: Path) -> zipfile.Path:
     return zipfile.Path(archive)
 
 
+class _DirectoryReader(io.BufferedReader):
+    """A file of which no more is read at once than the list of entries may have, whatever size it claims."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As ever, but for the limit."""
+        if size is not None and size > MAX_DIRECTORY_BYTES:
+            raise zipfile.BadZipFile(f"its list of entries has {size / 1e6:.1f} MB")
+        return super().read(size)
+
+
+def children(folder: Place) -> list[Place]:
+    """The files and folders directly in a folder."""
+    if isinstance(folder, Path):
+        return list(folder.iterdir())
+    return [folder / name for name in _children[folder.root].get(folder.at, ())]
+
+
 def readable_files(folder: Place, wanted: Callable[[str], bool]) -> list[str]:
     """The names of the files in a folder for which ``wanted`` is true."""
-    found = [child for child in folder.iterdir() if wanted(child.name)]
+    found = [child for child in children(folder) if wanted(child.name)]
     for child in found:
         check_name(child)
     return [child.name for child in found if child.is_file()]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,8 @@ from torch import Tensor
 
 from tapnet._loops.jit import Array
 from tapnet._loops.ranges import concatenated_ranges, offsets
-from tapnet.files import cache_dir, replacing
+from tapnet.files import cache_dir
+from tapnet.io.sealed_arrays import read_arrays, write_arrays
 from tapnet.progress import counting
 
 AT_ONCE = 64  # items between two writes: what a kill can lose
@@ -45,6 +44,7 @@ def computed_once(
     compute: Callable[[int], Mapping[str, Array]],
     title: str,
     at_once: int = AT_ONCE,
+    fits: Callable[[Mapping[str, PerItem]], bool] = lambda _: True,
 ) -> dict[str, PerItem]:
     """Computes arrays for each item, or reads them from the cache.
 
@@ -59,25 +59,37 @@ def computed_once(
         compute: The arrays of item i, by name.
         title: The title of the progress bar.
         at_once: The items of a part.
+        fits: Whether arrays can be those of the items, for what is used as an index; if not, all are computed again.
 
     Returns:
         The arrays of all items, by name.
     """
     words = json.dumps([name, data, items, dict(settings)], sort_keys=True)
     folder = cache_dir() / "prepared" / f"{name}-{hashlib.blake2b(words.encode(), digest_size=8).hexdigest()}"
-    parts = []
-    with counting(items, title) as advance:
-        for start in range(0, items, at_once):
-            stop = min(start + at_once, items)
-            file = folder / f"{start:07d}.npz"
-            part = _load(file, stop - start)
-            if part is None:
-                part = _joined([compute(i) for i in range(start, stop)])
-                with contextlib.suppress(OSError), replacing(file) as out:
-                    np.savez_compressed(out, **part)
-            parts.append(part)
-            advance(stop - start)
-    return _by_name(parts)
+
+    def gather(use_cache: bool) -> list[dict[str, Any]]:
+        parts = []
+        with counting(items, title) as advance:
+            for start in range(0, items, at_once):
+                stop = min(start + at_once, items)
+                file = folder / f"{start:07d}.npz"
+                part = _load(file, stop - start) if use_cache else None
+                if part is None:
+                    part = _joined([compute(i) for i in range(start, stop)])
+                    with contextlib.suppress(OSError):
+                        write_arrays(file, part, compressed=True)
+                parts.append(part)
+                advance(stop - start)
+        return parts
+
+    parts = gather(use_cache=True)
+    try:
+        found = _by_name(parts)
+        if fits(found):
+            return found
+    except (LookupError, TypeError, ValueError, RuntimeError):
+        pass  # parts of somebody else, which do not go together
+    return _by_name(gather(use_cache=False))
 
 
 def computed_now(items: int, compute: Callable[[int], Mapping[str, Array]]) -> dict[str, PerItem]:
@@ -102,10 +114,13 @@ def _joined(items: list[Mapping[str, Array]]) -> dict[str, Any]:
 
 
 def _load(file: Path, items: int) -> dict[str, Any] | None:
-    try:
-        with np.load(file, allow_pickle=False) as stored:
-            part = {key: stored[key] for key in stored.files}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        return None  # not there, or damaged: compute again
-    counts = [count for key, count in part.items() if key.startswith("count ")]
-    return part if all(len(count) == items for count in counts) else None  # of another at_once: compute again
+    part = read_arrays(file)
+    if part is None:
+        return None
+    for key in [key for key in part if key.startswith("values ")]:
+        count = part.get(f"count {key.removeprefix('values ')}")
+        if count is None or count.shape != (items,) or count.dtype != np.int64 or (count < 0).any():
+            return None  # of another at_once: compute again
+        if part[key].shape != (count.sum(),):
+            return None
+    return part

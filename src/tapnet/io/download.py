@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tapnet import __version__
@@ -16,7 +19,10 @@ from tapnet.progress import CHUNK_BYTES, download_bar
 # Both can be pointed at a mirror through the environment.
 TU_COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"  # TAPNET_TU_URL
 PTC_TEXT = "https://raw.githubusercontent.com/muhanzhang/pytorch_DGCNN/master/data/PTC/PTC.txt"  # TAPNET_PTC_URL
-TIMEOUT_SECONDS = 30
+SILENT_SECONDS = 30  # after which a server that sends nothing is given up
+WHOLE_SECONDS = 3600  # for all of it
+SLOW_SECONDS, SLOWEST_BYTES = 60, 5_000  # after so long, it has to have brought so much a second
+MAX_BYTES, MAX_UNANNOUNCED_BYTES = 1 << 30, 1 << 28  # the largest sets of the collection have some 100 MB
 
 
 def downloads() -> Path:
@@ -44,15 +50,14 @@ def download(entry: CatalogEntry | None, name: str, url: str) -> Path:
         The file.
 
     Raises:
-        OSError: It did not arrive, not as a whole, or it is another data set (requests' errors are OSErrors, too).
+        OSError: It did not arrive, not as a whole, not in time, or it is too large or another data set (requests'
+            errors are OSErrors, too).
     """
-    import pooch
-
     suffix = ".txt" if entry is not None and entry.tu_name is None else ".zip"
     target = downloads() / f"{entry.name if entry else name}{suffix}"
-    with download_bar(f"downloading {target.name}") as bar, replacing(target) as out:
-        options = {"timeout": TIMEOUT_SECONDS, "headers": {"User-Agent": f"tapnet/{__version__}"}}
-        pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK_BYTES, **options)(url, out, None)
+    with replacing(target) as out:
+        for chunk in _receive(url, f"downloading {target.name}", b"PK" if suffix == ".zip" else b""):
+            out.write(chunk)
         out.flush()
         try:
             _check_arrived(Path(out.name), entry, name)
@@ -60,19 +65,68 @@ def download(entry: CatalogEntry | None, name: str, url: str) -> Path:
             reason = str(error).replace(out.name, target.name)
             raise OSError(f"what arrived is not the data set ({reason})") from None
         with replacing(_checksum_file(target)) as note:
-            note.write(pooch.file_hash(out.name).encode())
+            note.write(_checksum(Path(out.name)).encode())
     return target
+
+
+def _receive(url: str, title: str, begin: bytes) -> Iterator[bytes]:
+    """What arrives, as it arrives: a server may send a byte a second, or never end.
+
+    Args:
+        url: The address.
+        title: What the bar shows.
+        begin: The bytes that the content begins with.
+    """
+    import requests
+    from urllib3.exceptions import HTTPError
+
+    headers = {"User-Agent": f"tapnet/{__version__}", "Accept-Encoding": "identity"}
+    started, size = time.monotonic(), 0
+    with requests.get(url, stream=True, timeout=SILENT_SECONDS, headers=headers) as response:
+        response.raise_for_status()
+        announced = response.headers.get("content-length", "")
+        total = int(announced) if announced.isdecimal() else None
+        limit = MAX_UNANNOUNCED_BYTES if total is None else MAX_BYTES
+        with download_bar(total, title) as advance:
+            while True:
+                try:
+                    chunk = response.raw.read1(CHUNK_BYTES)
+                except HTTPError as error:  # which is no OSError
+                    raise OSError(str(error)) from None
+                size, seconds = size + len(chunk), time.monotonic() - started
+                if (total or size) > limit:
+                    raise OSError(f"it is larger than {limit >> 20} MB, which no data set is")
+                if seconds > WHOLE_SECONDS or (seconds > SLOW_SECONDS and size < SLOWEST_BYTES * seconds):
+                    raise OSError(f"{size:,} bytes had arrived after {seconds:.0f} seconds, which is too slow")
+                if chunk and size == len(chunk) and not chunk.startswith(begin[: len(chunk)]):
+                    raise OSError(f"what arrived is not the data set ({url.rpartition('/')[2]} is no .zip archive)")
+                if not chunk:
+                    break
+                advance(len(chunk))
+                yield chunk
+    if total is not None and size < total:
+        raise OSError(f"it was cut off after {size:,} of {total:,} bytes")
 
 
 def is_intact(file: Path) -> bool:
     """Whether a download still has the checksum that it arrived with; True where none was noted."""
-    import pooch
-
+    note = _checksum_file(file)
+    if not note.is_file():  # a pipe would keep us waiting
+        return True
     try:
-        noted = _checksum_file(file).read_text(encoding="ascii").strip()
+        with note.open("rb") as stream:
+            noted = stream.read(1000).decode("ascii").strip()
     except (OSError, ValueError):
         return True
-    return bool(pooch.file_hash(str(file)) == noted)
+    return _checksum(file) == noted
+
+
+def _checksum(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _checksum_file(file: Path) -> Path:

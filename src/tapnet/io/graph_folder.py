@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -26,42 +26,16 @@ from tapnet.data.convert import IntArray, assemble, joined_edges, name_unread, n
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import printable
-from tapnet.io.archive import Place, read_content, readable_files
+from tapnet.io.archive import Place, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
-from tapnet.io.graphml import parse_graphml
-from tapnet.io.node_link import parse_node_link
+from tapnet.io.graph_file import read_graph
 from tapnet.io.tables import LABELS, read_classes
 from tapnet.progress import counting
 
 if TYPE_CHECKING:
     import networkx as nx
 
-MAX_FILE_BYTES = 1 << 27  # about half a million nodes; larger graphs belong into a TU folder
 LABEL, ATTRIBUTES, SELF_LOOP = "label", "attributes", "self_loop"  # as GraphDataset.to_networkx calls them
-
-
-# ---- one graph ----
-
-
-def read_graph(file: Place) -> nx.Graph:
-    """The graph of a .graphml or .json file, with its own node names and attributes; a DataError if it is wrong."""
-    return parse_graph(read_content(file, MAX_FILE_BYTES + 1), str(file))
-
-
-def parse_graph(content: bytes, name: str) -> nx.Graph:
-    """``read_graph`` from the content of a file; ``name`` ends in .graphml or .json and stands in errors."""
-    if len(content) > MAX_FILE_BYTES:
-        raise DataError(f"{name}: larger than {MAX_FILE_BYTES >> 20} MB, which is too much for a file of one graph")
-    parse = parse_graphml if name.lower().endswith(".graphml") else parse_node_link
-    try:
-        graph = parse(content, name)
-    except RecursionError:
-        raise DataError(f"{name}: nested too deeply for a graph") from None
-    except MemoryError:
-        raise DataError(f"{name}: needs more memory than there is") from None
-    if len(graph) == 0:
-        raise DataError(f"{name}: the graph has no nodes")
-    return graph
 
 
 # ---- what its attributes mean ----
@@ -83,6 +57,7 @@ class FileGraph:
     edge_index: IntArray  # [2, E]
     columns: Mapping[str, Column]
     edge_attributes: frozenset[str] = frozenset()  # the names of what edges carry, which is not read
+    lacking: Mapping[str, str] = field(default_factory=dict)  # attributes of some nodes, and the first without it
 
     @classmethod
     def read(cls, file: Place) -> FileGraph:
@@ -94,12 +69,22 @@ class FileGraph:
         """From a NetworkX graph; ``file`` stands in errors."""
         rows = [row for _, row in graph.nodes(data=True)]
         count = Counter(attribute for row in rows for attribute, value in row.items() if value is not None)
-        if 0 < count[LABEL] < len(rows):
-            lacks = next(node for node, row in graph.nodes(data=True) if row.get(LABEL) is None)
-            raise DataError(f"{file}: node {lacks!r} has no {LABEL!r}, though others have")
+        lacking = {
+            a: next(f"{node!r:.40}" for node, row in graph.nodes(data=True) if row.get(a) is None)
+            for a, times in count.items()
+            if times < len(rows)
+        }
+        if LABEL in lacking:
+            raise DataError(f"{file}: node {lacking[LABEL]} has no {LABEL!r}, though others have")
         columns = {a: _column([row[a] for row in rows]) for a, times in count.items() if times == len(rows)}
         on_edges = frozenset(map(str, set().union(*(data for *_, data in graph.edges(data=True)))))
-        return cls(file, len(graph), networkx_edges(graph), columns, on_edges)
+        return cls(file, len(graph), networkx_edges(graph), columns, on_edges, lacking)
+
+    def without(self, attribute: str) -> str:
+        """The sentence about an attribute that not every node has."""
+        if attribute in self.lacking:
+            return f"{self.file}: node {self.lacking[attribute]} has no {attribute!r}, though others have"
+        return f"{self.file}: its nodes have no {attribute!r}"
 
 
 def _column(values: list[Any]) -> Column:
@@ -131,7 +116,7 @@ class NodeSchema(NamedTuple):
         lacks = next((g for g in graphs if LABEL not in g.columns), None)
         has = next((g for g in graphs if LABEL in g.columns), None)
         if lacks is not None and has is not None:
-            raise DataError(f"{lacks.file}: its nodes have no {LABEL!r}, though those of {has.file} have")
+            raise DataError(f"{lacks.without(LABEL)}, though those of {has.file} have")
         texts = tuple(name for name, kind in kinds.items() if "words" in kind and kind <= {"words", "numbers"})
         category = LABEL if lacks is None else texts[0] if len(texts) == 1 else None
         if kinds.get(ATTRIBUTES) == {"vectors"}:
@@ -160,12 +145,12 @@ class NodeSchema(NamedTuple):
         if category in graph.columns:
             found = found._replace(category=category)
         elif category not in (None, LABEL) and found.category != LABEL:
-            raise DataError(f"{graph.file}: its nodes have no {category!r}, which the model reads")
+            raise DataError(f"{graph.without(str(category))}; the model reads it")
         lacks = [name for name in numbers or () if name not in graph.columns]
         if numbers and not lacks:
             found = found._replace(numbers=tuple(numbers))
         elif lacks and ATTRIBUTES not in (lacks[0], *found.numbers):
-            raise DataError(f"{graph.file}: its nodes have no {lacks[0]!r}, which the model reads")
+            raise DataError(f"{graph.without(lacks[0])}; the model reads it")
         return found
 
 
@@ -204,9 +189,12 @@ def join(
     if features == "labels" and labels is None:
         texts = next(m.texts for m in schemas if not m.category)
         others = f"several others hold text ({printable(', '.join(texts)):.200})" if texts else "no other holds text"
+        partial = "" if texts else _partial_attribute(graphs)
+        others += f" at every node ({partial})" if partial else ""
         raise DataError(f"{name}: its nodes have no category: no attribute is called {LABEL!r}, and {others}")
     if features == "attributes" and attributes is None:
-        raise DataError(f"{name}: its nodes have no numbers")
+        partial = _partial_attribute(graphs)
+        raise DataError(f"{name}: its nodes have no numbers" + (f" at every node ({partial})" if partial else ""))
     sizes = np.asarray([g.size for g in graphs], dtype=np.int64)
     dataset = assemble(
         name=name,
@@ -228,6 +216,15 @@ def join(
         attribute_names=schemas[0].numbers or None,
         not_read=name_unread(on_nodes, frozenset().union(*(g.edge_attributes for g in graphs))),
     )
+
+
+def _partial_attribute(graphs: Sequence[FileGraph]) -> str:
+    """The first attribute that some nodes have and others lack, in a sentence that names one of these; or nothing."""
+    common = set.intersection(*(set(g.columns) for g in graphs))
+    for name in sorted({a for g in graphs for a in (*g.columns, *g.lacking)} - common - {SELF_LOOP}):
+        graph = next(g for g in graphs if name not in g.columns)
+        return printable(graph.without(name)) + ("" if name in graph.lacking else ", though those of others have")
+    return ""
 
 
 def _matrix(graphs: Sequence[FileGraph], schemas: Sequence[NodeSchema]) -> NDArray[np.float32]:
@@ -300,6 +297,8 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
     if schema.category is None and schema.texts:
         texts = printable(", ".join(schema.texts))[:200]
         notes += (f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}",)
+    elif schema.category is None and not schema.numbers and (partial := _partial_attribute(graphs)):
+        notes += (f"{partial}: it is left aside, and a node is its degree",)
     dataset = replace(join(graphs, [schema] * len(graphs), name=name, y=y, source=str(place)), notes=notes)
     return dataset if features is None else dataset.with_features(features)
 
@@ -312,7 +311,7 @@ def graph_names(path: str | Path) -> list[str]:
     return _listed(layout.place)[0]
 
 
-def class_of(file: Path) -> str | None:
+def class_of(file: Path) -> str | int | None:
     """The class that the labels.csv in the folder of a graph's file gives it; None: there is none."""
     table = file.parent / LABELS
     try:
@@ -326,8 +325,12 @@ def file_names(folder: Place) -> list[str]:
     return sorted(readable_files(folder, is_graph_file))
 
 
-def require_classes(dataset: GraphDataset) -> None:
-    """Raises a DataError unless the classes of the graphs are known, not all the same, and classes."""
+def require_targets(dataset: GraphDataset) -> None:
+    """Raises a DataError unless the targets of the graphs are known and not all the same."""
+    if dataset.task != "classification":
+        if not bool((dataset.y.nan_to_num() != dataset.y[:1].nan_to_num()).any()):
+            raise DataError(f"{dataset.name}: every graph has the same targets; there is nothing to learn")
+        return
     if dataset.classes == (None,):
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
@@ -338,7 +341,7 @@ def require_classes(dataset: GraphDataset) -> None:
     check_classes(dataset.name, dataset.classes, len(dataset))
 
 
-def _listed(folder: Place) -> tuple[list[str], list[str] | None, tuple[str, ...]]:
+def _listed(folder: Place) -> tuple[list[str], list[str | int] | None, tuple[str, ...]]:
     """The files of a data set in its order, their classes, if there is a labels.csv, and notes for the user."""
     if folder.is_file():
         return [folder.name], None, ()

@@ -1,10 +1,11 @@
-"""GraphML: the graph of a file, read by NetworkX after a check that the XML is harmless."""
+"""GraphML: the graph of a file, read by NetworkX after a check that the XML is harmless and names each node once."""
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
@@ -14,37 +15,82 @@ from tapnet.files import printable
 if TYPE_CHECKING:
     import networkx as nx
 
+MAX_DEFAULTS = 1_000_000  # values that nodes do not state, so that a small file cannot ask for a lot of memory
 
-def parse_graphml(content: bytes, name: str) -> nx.Graph:
-    """The graph in the content of a file, whose name stands in errors."""
+
+def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], None] | None = None) -> nx.Graph:
+    """The graph in the content of a file.
+
+    Args:
+        content: The file's bytes.
+        name: The file's name, for errors.
+        check_size: Gets the number of nodes and of edges before the graph is built, and may raise an error.
+
+    Returns:
+        The graph, in which every node has the defaults of the attributes that it does not state.
+
+    Raises:
+        DataError: It is no such graph.
+    """
     import networkx as nx
 
-    elements = _elements(content, name)
-    if elements["graph"] != 1:
-        raise DataError(f"{name}: {elements['graph'] or 'no'} <graph> elements where one belongs")
+    found = _scan(content, name)
+    if found.graphs != 1:
+        raise DataError(f"{name}: {found.graphs or 'no'} <graph> elements where one belongs")
+    if check_size is not None:
+        check_size(len(found.nodes), len(found.edges))
+    if found.defaults * len(found.nodes) > MAX_DEFAULTS:
+        raise DataError(
+            f"{name}: {found.defaults:,} attributes with a default for {len(found.nodes):,} nodes, which is too much; "
+            "state the values at the nodes that have them"
+        )
+    for line, *ends in found.edges:
+        for end in ends:
+            if end not in found.nodes:
+                raise DataError(f"{name}:{line}: an edge names the node {end!r:.100}, which is not there")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # ports and keys without a type, which do no harm
             graph = nx.read_graphml(io.BytesIO(content))
     except (nx.NetworkXException, SyntaxError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{name}: not a GraphML graph ({printable(error):.200})") from None
-    if len(graph) != elements["node"]:
-        raise DataError(f"{name}: an edge names a node that is not there, or a node is listed twice")
+    if set(graph) != found.nodes:
+        raise DataError(f"{name}: a <node> that is not directly in the <graph>")
     for attribute, value in graph.graph["node_default"].items():
         for _, given in graph.nodes(data=True):
             given.setdefault(attribute, value)
     return graph
 
 
-def _elements(content: bytes, name: str) -> Counter[str]:
-    """How often each element occurs in well-formed XML. A DOCTYPE, the place of entity bombs, is refused unread."""
-    count: Counter[str] = Counter()
+@dataclass
+class _Found:
+    """What a file holds, as far as it can be told from its elements alone."""
+
+    graphs: int = 0
+    defaults: int = 0
+    nodes: set[str] = field(default_factory=set)
+    edges: list[tuple[int, str | None, str | None]] = field(default_factory=list)  # line, source, target
+
+
+def _scan(content: bytes, name: str) -> _Found:
+    """The elements of well-formed XML. A DOCTYPE, the place of entity bombs, is refused unread."""
+    found = _Found()
 
     def refuse(*_: object) -> None:
         raise DataError(f"{name}: has a DOCTYPE, which no graph needs and which is not read for safety")
 
-    def start(tag: str, _: object) -> None:
-        count[tag.rpartition(" ")[2]] += 1
+    def start(tag: str, values: dict[str, str]) -> None:
+        kind = tag.rpartition(" ")[2]
+        if kind == "node":
+            node = values.get("id")
+            if node is None or node in found.nodes:
+                what = "a <node> without an id" if node is None else f"the node {node!r:.100} is listed twice"
+                raise DataError(f"{name}:{parser.CurrentLineNumber}: {what}")
+            found.nodes.add(node)
+        elif kind == "edge":
+            found.edges.append((parser.CurrentLineNumber, values.get("source"), values.get("target")))
+        found.graphs += kind == "graph"
+        found.defaults += kind == "default"
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = refuse
@@ -57,4 +103,4 @@ def _elements(content: bytes, name: str) -> Counter[str]:
         raise
     except (ValueError, LookupError) as error:  # an encoding that nobody knows
         raise DataError(f"{name}: not XML ({error})") from None
-    return count
+    return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, cast
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from tapnet.errors import DataError
 
@@ -12,42 +13,73 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def parse_node_link(content: bytes, name: str) -> nx.Graph:
-    """The graph in the content of a file, whose name stands in errors; its edges are under "links" or "edges"."""
+def parse_node_link(content: bytes, name: str, check_size: Callable[[int, int], None] | None = None) -> nx.Graph:
+    """The graph in the content of a file.
+
+    Args:
+        content: The file's bytes; the edges are under "links" or "edges".
+        name: The file's name, for errors.
+        check_size: Gets the number of nodes and of edges before the graph is built, and may raise an error.
+
+    Returns:
+        The graph; the names of its nodes are text, also where they are numbers or lists in the file.
+
+    Raises:
+        DataError: It is no such graph.
+    """
     import networkx as nx
 
     try:
-        values = json.loads(content)
+        values = json.loads(content, object_pairs_hook=_object)
     except ValueError as error:
         raise DataError(f"{name}: not JSON ({error})") from None
-    nodes = values.get("nodes") if isinstance(values, dict) else None
-    edges = values.get("links", values.get("edges")) if isinstance(values, dict) else None
-    if not isinstance(nodes, list) or not isinstance(edges, list):
+    except _TwiceError as twice:
+        raise DataError(f"{name}: {twice} is there twice in one object") from None
+    values = values if isinstance(values, dict) else {}
+    nodes, lists = values.get("nodes"), [values[key] for key in ("links", "edges") if isinstance(values.get(key), list)]
+    if not isinstance(nodes, list) or not lists:
         raise DataError(f'{name}: not a node-link graph, which has the lists "nodes" and "links" (or "edges")')
+    edges = lists[0]
+    if lists[-1] != edges:
+        raise DataError(f'{name}: has both "links" and "edges", and they differ; one of them belongs here')
+    if check_size is not None:
+        check_size(len(nodes), len(edges))
     graph = nx.Graph()
     for i, node in enumerate(nodes):
         if not isinstance(node, dict):
             raise DataError(f'{name}: node {i} is not an object such as {{"id": "a", "label": "C"}}')
-        key = _hashable(node.get("id", i), name)
+        key = _node_name(node.get("id", i), name)
         if key in graph:
-            raise DataError(f"{name}: node {key!r} is listed twice")
+            raise DataError(f"{name}: node {key:.100} is listed twice")
         graph.add_node(key)
         graph.nodes[key].update((k, v) for k, v in node.items() if k != "id")
     for i, edge in enumerate(edges):
         if not isinstance(edge, dict) or not {"source", "target"} <= edge.keys():
             raise DataError(f'{name}: edge {i} is not an object such as {{"source": "a", "target": "b"}}')
-        ends = [_hashable(edge[end], name) for end in ("source", "target")]
+        ends = [_node_name(edge[end], name) for end in ("source", "target")]
         for end in ends:
             if end not in graph:
-                raise DataError(f"{name}: edge {i} names the node {end!r}, which is not there")
+                raise DataError(f"{name}: edge {i} names the node {end:.100}, which is not there")
         graph.add_edge(*ends)
     return graph
 
 
-def _hashable(value: Any, name: str) -> Hashable:
-    """A node's name; a tuple is a list in JSON."""
-    if isinstance(value, list):
-        return tuple(_hashable(v, name) for v in value)
+class _TwiceError(Exception):
+    """A key that an object has twice; Python's reader would drop the first."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise _TwiceError(f"{key!r:.100}")
+    return values
+
+
+def _node_name(value: Any, name: str) -> str:
+    """Its name as text: numbers and tuples can be chosen to have one hash, and looking those up takes for ever."""
+    if isinstance(value, str):
+        return value
     if value is None or isinstance(value, dict):
         raise DataError(f"{name}: the name of a node is text or a number, not {value!r:.40}")
-    return cast(Hashable, value)
+    return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -5,55 +5,81 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import zipfile
+import os
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 
-from tapnet.data.dataset import GraphDataset
-from tapnet.files import cache_dir, replacing
+from tapnet.data.check import check_structure
+from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.features import MixedFeatures
+from tapnet.files import cache_dir
 from tapnet.io.dataset_files import Layout
+from tapnet.io.sealed_arrays import read_arrays, write_arrays
 
 VERSION = 5  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
-_WORDS = [f.name for f in fields(GraphDataset) if f.name not in _ARRAYS and f.name != "prepared"]
+_NOT_STORED = ("prepared", "edge_attr", "splits", "graph_columns")  # what no reader of files with a parsed copy gives
+_WORDS = [f.name for f in fields(GraphDataset) if f.name not in (*_ARRAYS, *_NOT_STORED)]
 
 
 def load(layout: Layout) -> GraphDataset | None:
-    """The parsed copy of these files, if there is one and the files have not changed since."""
+    """The parsed copy of these files, if there is one, it is whole and the files have not changed since."""
+    arrays = read_arrays(_file(layout))
+    if arrays is None:
+        return None
     try:
-        with np.load(_file(layout), allow_pickle=False) as stored:
-            words = json.loads(stored["words"].tobytes())
-            if words.pop("signature") != signature(layout):
-                return None
-            arrays: dict[str, Any] = {key: torch.from_numpy(stored[key]) for key in _ARRAYS if key in stored}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None  # not there, or damaged: parse again
-    return GraphDataset(**arrays, **{key: _tuples(value) for key, value in words.items()})
+        words = json.loads(arrays.pop("words").tobytes())
+        if words.pop("signature") != signature(layout) or words["name"] != layout.prefix:
+            return None
+        values: dict[str, Any] = {key: torch.from_numpy(array) for key, array in arrays.items()}
+        values |= {key: _tuples(value) for key, value in words.items()}
+        _check_words(values)
+        dataset = GraphDataset(**values)
+        check_structure(dataset)
+        return dataset
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        return None  # made by somebody else: parse again
 
 
 def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
     """Keeps a parsed copy. ``signed`` is the signature from before the files were read. Failures are ignored."""
+    if isinstance(dataset.x, MixedFeatures):
+        return
     words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
     arrays: dict[str, Any] = {key: array.numpy() for key in _ARRAYS if (array := getattr(dataset, key)) is not None}
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
-    with contextlib.suppress(OSError), replacing(_file(layout)) as out:
-        np.savez(out, **arrays)
+    with contextlib.suppress(OSError):
+        write_arrays(_file(layout), arrays)
 
 
 def _file(layout: Layout) -> Path:
-    name = hashlib.blake2b(f"{layout.root.resolve()} {layout.prefix}".encode(), digest_size=8).hexdigest()
-    return cache_dir() / "parsed" / f"{layout.prefix}-{name}.npz"
+    place = os.fsencode(f"{layout.root.resolve()} {layout.prefix}")
+    name = hashlib.blake2b(place, digest_size=8).hexdigest()
+    return cache_dir() / "parsed" / f"{layout.prefix[:32]}-{name}.npz"
 
 
 def signature(layout: Layout) -> list[Any]:
-    """Changes whenever a file of the data set is written."""
-    stats = [(file, file.stat()) for file in layout.files()]
-    return [VERSION, *([file.name, stat.st_size, stat.st_mtime_ns] for file, stat in stats)]
+    """Changes whenever a file of the data set is written, even if its size and the time of its content stay the same.
+
+    Raises:
+        OSError: A file of the data set is not there any more, or cannot be looked at.
+    """
+    stats = [(file.name, file.stat()) for file in layout.files()]
+    return [VERSION, *([name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino] for name, s in stats)]
+
+
+def _check_words(values: dict[str, Any]) -> None:
+    """Raises a TypeError for what no reader gives."""
+    hash(tuple(values[key] for key in _WORDS))
+    names = [values[key] or () for key in ("notes", "label_names", "class_names", "attribute_names")]
+    texts = [values["label_attribute"] or "", *(name for some in names for name in some)]
+    if not all(isinstance(text, str) for text in texts) or values["features"] not in get_args(Features):
+        raise TypeError("not the words of a data set")
 
 
 def _tuples(value: Any) -> Any:

@@ -1,13 +1,15 @@
 """labels.csv: the classes of a folder of graphs.
 
 It has a header and one line per graph: the file's name, with its ending or without, and its class, any text. The
-columns may be named ``graph`` or ``file``, and ``class`` or ``label``; else they are the first and the second.
+columns may be named ``graph`` or ``file``, and ``class`` or ``label``; else they are the first and the second. Where
+every class is a whole number, classes are integers; else they are text.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 
 from tapnet.errors import DataError
@@ -15,9 +17,10 @@ from tapnet.io.archive import Place, read_content
 
 LABELS = "labels.csv"
 MAX_TABLE_BYTES = 1 << 27
+INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
 
 
-def read_classes(table: Place, there: Sequence[str]) -> dict[str, str]:
+def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
     """Reads the classes of graph files.
 
     Args:
@@ -64,6 +67,8 @@ def read_classes(table: Place, there: Sequence[str]) -> dict[str, str]:
         raise DataError(f"{table}:{lines.line_num}: not a table ({error})") from None
     if not classes:
         raise DataError(f"{table}: lists no graphs")
+    if all(map(INTEGER.fullmatch, classes.values())):
+        return {file: int(value) for file, value in classes.items()}
     return classes
 
 

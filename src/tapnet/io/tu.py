@@ -18,7 +18,7 @@ from tapnet.data.convert import assemble
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text
-from tapnet.io.archive import UNREADABLE, Place
+from tapnet.io.archive import UNREADABLE, Place, children
 from tapnet.progress import track_reading
 
 LONGEST_WORD = 100  # letters of a number; the longest that fit have twenty
@@ -48,7 +48,7 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     Raises:
         DataError: A file is missing or wrong; the message names the file and the line.
     """
-    there = {file.name.lower(): file for file in folder.iterdir() if file.is_file()}
+    there = {file.name.lower(): file for file in children(folder) if file.is_file()}
     present = {part: there[key] for part in TU_PARTS if (key := f"{name}_{part}.txt".lower()) in there}
     for part in ("A", "graph_indicator", "graph_labels"):
         if part not in present:

@@ -11,8 +11,9 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
+from tapnet._loops.jit import FLOATS
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Task
 from tapnet.errors import SettingError
 from tapnet.ops.compiler import compiler_disabled
 
@@ -34,6 +35,7 @@ class DataShape:
     mean_nodes: float = 1.0
     node_deciles: tuple[int, ...] = (1,) * 11  # the size of the smallest graph, …, the median, …, the largest
     edge_channels: int = 0  # categories and numbers that edges carry
+    task: Task = "classification"
 
     @classmethod
     def of(cls, dataset: GraphDataset) -> DataShape:
@@ -44,11 +46,28 @@ class DataShape:
         categorical = dataset.categories is not None
         sizes_in_deciles = tuple(map(int, deciles))
         edges = dataset.num_edge_features
-        return cls(dataset.num_features, dataset.num_outputs, categorical, mean, sizes_in_deciles, edges)
+        return cls(dataset.num_features, dataset.num_outputs, categorical, mean, sizes_in_deciles, edges, dataset.task)
 
 
 class GraphClassifier(nn.Module, ABC):
-    """Classifies graphs. Called with a GraphBatch, or as PyG's models with ``x, edge_index, batch``."""
+    """Classifies graphs. Called with a GraphBatch, or as PyG's models with ``x, edge_index, batch``.
+
+    Attributes:
+        task: what its outputs are: logits of classes, logits of labels, or numbers in standard deviations of the
+            targets, whose mean and scale are then ``target_mean`` and ``target_scale``.
+    """
+
+    task: Task = "classification"
+    reads_edges = False  # whether it reads what edges carry, besides their weights
+    target_mean: Tensor
+    target_scale: Tensor
+
+    def set_task(self, task: Task, targets: int) -> None:
+        """Says what the outputs are; numbers get buffers for the mean and the scale of the targets, [T] each."""
+        self.task = task
+        if task == "regression":
+            self.register_buffer("target_mean", torch.zeros(targets))
+            self.register_buffer("target_scale", torch.ones(targets))
 
     @abstractmethod
     def outputs(self, batch: GraphBatch) -> Outputs:
@@ -61,6 +80,12 @@ class GraphClassifier(nn.Module, ABC):
 
     @compiler_disabled
     def _logits(self, x: Tensor | GraphBatch, edge_index: Tensor | None, batch: Tensor | None) -> Tensor:
+        weight = next(self.parameters(), None)
+        if weight is not None and weight.dtype not in FLOATS:
+            raise TypeError(
+                f"the weights are {weight.dtype}; networks compute with float32 or float64 weights "
+                "(for half precision, keep these and call the network under torch.autocast)"
+            )
         if isinstance(x, GraphBatch):
             return self.outputs(x).logits
         if edge_index is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from tapnet._loops.jit import Array, array
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.features import FeatureRows, MixedFeatures
-from tapnet.io.computed_cache import computed_once
+from tapnet.io.computed_cache import PerItem, computed_once
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
 from tapnet.models.preprocess.receptive_fields import colours, fields_of_graph
 from tapnet.models.settings import Count, Dropout, Settings, TwoCounts
@@ -110,7 +111,13 @@ def prepare(dataset: GraphDataset, settings: PSCNSettings) -> GraphDataset:
         return {"fields": fields_of_graph(graph, width, field, *arrays)}
 
     chosen, title = {"width": width, "field": field, "ranking": RANKING}, f"{dataset.name}: receptive fields"
-    stored = computed_once("pscn", dataset.checksum, chosen, len(dataset), compute, title)
+
+    def fits(stored: Mapping[str, PerItem]) -> bool:
+        fields = stored["fields"].values.view(len(dataset), width * field)
+        nodes = dataset.nodes_per_graph.view(-1, 1)
+        return fields.dtype == torch.int32 and bool(((fields >= -1) & (fields < nodes)).all())
+
+    stored = computed_once("pscn", dataset.checksum, chosen, len(dataset), compute, title, fits=fits)
     fields = Fields(stored["fields"].values.view(len(dataset), width, field))
     return replace(dataset, prepared={**dataset.prepared, "pscn": fields})
 

@@ -31,7 +31,14 @@ class ModelSpec:
     on_dataset: Callable[[str], Mapping[str, Any]] = lambda _: {}  # settings that its paper chooses by data set
     training: Mapping[str, Any] = field(default_factory=dict)  # what it trains with, where that is not TAPNet's
     prepare: Callable[[GraphDataset, Any], GraphDataset] = lambda dataset, _: dataset  # computed once, then cached
-    fit: Callable[[GraphDataset, Any, Tensor, Tensor], float] | None = None  # training and test graphs → accuracy
+    fit: Callable[[GraphDataset, Any, Tensor, Tensor], Any] | None = None  # training and test graphs → classes
+
+    def network(self, shape: DataShape, settings: Any) -> GraphClassifier:
+        """A new network for data of this shape."""
+        assert self.build is not None
+        model = self.build(shape, settings)
+        model.set_task(shape.task, shape.num_classes)
+        return model
 
     def make_settings(self, dataset: str, chosen: Mapping[str, Any]) -> Any:
         """The paper's settings on a data set, but for what was chosen.
@@ -54,7 +61,7 @@ class ModelSpec:
 
 MOST_TENSORS = 10_000
 MOST_WEIGHTS = 1 << 28  # a GB, and five times as much while training
-SMALLEST = DataShape(1, 1)
+SMALLEST = DataShape(1, 1, edge_channels=1)
 
 
 def weight_shapes(

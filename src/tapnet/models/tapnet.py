@@ -124,6 +124,7 @@ class TAPNet(GraphClassifier):
             settings["conv"] = find_conv(settings["conv"], allow_import=True)
         s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
+        self.reads_edges = edge_channels > 0 and reads_edges(s.conv)
         conv = partial(make_conv, s.conv, norm=s.norm, dropout=s.dropout, edge_channels=edge_channels)
         if s.conv == "gcn":
             self.embedding: nn.Module = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
@@ -219,7 +220,7 @@ class Classifier(nn.Module):
 
 
 def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
-    if reads_edges(settings.conv) and dataset.num_edge_features:
+    if settings.conv == "gine" or (reads_edges(settings.conv) and dataset.num_edge_features):
         dataset = dataset.with_edge_features()
     return resolve(settings.pool).prepare(dataset, settings.ratios)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -16,7 +17,7 @@ from torch import Tensor
 from tapnet._loops.jit import Array
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
-from tapnet.io.computed_cache import computed_once
+from tapnet.io.computed_cache import PerItem, computed_once
 from tapnet.models.preprocess.wl_labels import label_counts
 from tapnet.models.settings import LARGEST, AsTuple, Count, Settings
 from tapnet.models.spec import ModelSpec
@@ -77,7 +78,14 @@ def prepare(dataset: GraphDataset, settings: WLSettings) -> GraphDataset:
         return {"kernel": kernel(counts(), heights[i]).astype(np.float32)}  # G² of them: half the size
 
     title = f"WL kernels of {dataset.name}"
-    stored = computed_once("wl", dataset.checksum, {"heights": heights}, len(heights), compute, title, at_once=1)
+
+    def fits(stored: Mapping[str, PerItem]) -> bool:
+        values = stored["kernel"].values
+        return values.dtype == torch.float32 and len(values) == len(heights) * len(dataset) ** 2
+
+    stored = computed_once(
+        "wl", dataset.checksum, {"heights": heights}, len(heights), compute, title, at_once=1, fits=fits
+    )
     matrices = stored["kernel"].values.view(len(heights), len(dataset), len(dataset))
     return replace(dataset, prepared={**dataset.prepared, "wl": Kernels(heights, matrices)})
 
@@ -92,14 +100,13 @@ def kernel(counts: list[Any], height: int) -> Array:
     return matrix
 
 
-def fit(dataset: GraphDataset, settings: WLSettings, train: Tensor, test: Tensor) -> float:
-    """Accuracy on the test graphs, in percent; the height and C are chosen by the training graphs alone."""
+def fit(dataset: GraphDataset, settings: WLSettings, train: Tensor, test: Tensor) -> Array:
+    """[n] the classes of the test graphs; the height and C are chosen by the training graphs alone."""
     kernels, y = prepare(dataset, settings).prepared["wl"], dataset.y.numpy()
     assert isinstance(kernels, Kernels)
     train = train.sort().values  # the inner folds follow the order, which means nothing
     height, penalty = choose(kernels.cut(train), dataset.y[train].numpy(), settings)
-    predicted = _predicted(kernels.of(height), y, train.numpy(), test.numpy(), penalty)
-    return 100 * float((predicted == y[test.numpy()]).mean())
+    return _predicted(kernels.of(height), y, train.numpy(), test.numpy(), penalty)
 
 
 def choose(kernels: Kernels, y: Array, settings: WLSettings) -> tuple[int, float]:

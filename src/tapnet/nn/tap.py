@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -138,6 +140,9 @@ class TAPooling(SelectPooling):
         check_link_reading(link_reading)
         if gate not in GATES:
             raise SettingError(f"gate is one of {', '.join(GATES)}, not {gate!r}")
+        for name, value in (("connectivity", connectivity), ("link_weight", link_weight)):
+            if not isinstance(value, Real) or not math.isfinite(value):
+                raise SettingError(f"{name} is a finite number, not {value!r}")
         if link_weight > 0 and not local_voting:
             raise SettingError("the auxiliary objective uses the similarities of local voting, which is off")
         self.connectivity, self.similarity, self.gate = connectivity, similarity, gate

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Device, Trial
+from tapnet.inference.explain import pooling_layers, pooling_steps
 from tapnet.inference.model import SavedModel
 from tapnet.models.base import GraphClassifier
-from tapnet.models.tapnet import TAPNet
 from tapnet.ops.connectivity import Connectivity
 from tapnet.paper.budgets import Effort
 from tapnet.paper.numbers import ABLATIONS
@@ -37,13 +36,12 @@ def coarsening_trials(dataset: GraphDataset, effort: Effort, device: Device) -> 
     return [make_trials(row, dataset, "fair", effort, device)[0] for row in ROWS]
 
 
-@torch.inference_mode()
 def keep_nodes(model: GraphClassifier, batch: GraphBatch, nodes: int) -> tuple[Tensor, GraphBatch]:
-    """The nodes that the first pooling layer of a TAPNet keeps of so many, and the coarsened graphs."""
-    assert isinstance(model, TAPNet)
-    pool: Any = copy(model.pools[0])
+    """The nodes that the first pooling layer of a network keeps if it is to keep so many, and the coarsened graphs."""
+    model = deepcopy(model)
+    pool: Any = next(pooling_layers(model))
     pool.ratio = nodes
-    pooled = pool(model.convs[0](model.embedding(batch.x, batch), batch), batch)
+    pooled: Any = pooling_steps(model, batch)[0][0].pooled
     return pooled.perm, pooled.batch
 
 
@@ -59,7 +57,7 @@ def draw_coarsening(store: Store, dataset: GraphDataset, trials: list[Trial]) ->
         The names of the files, and for each network a sentence on all test graphs.
     """
     models = [SavedModel.load(store.model_file(trial)).network for trial in trials]
-    test = split(dataset.y, trials[0].protocol, trials[0].folds, 0).test
+    test = split(dataset, trials[0].protocol, trials[0].folds, 0).test
     large = test[dataset.nodes_per_graph[test] > KEPT]
     shown = _graph_to_show(dataset, large)
     batch = dataset.batch([shown])

@@ -184,7 +184,8 @@ def reproduce(
         cluster: A Ray cluster to run the trials on.
         report: A Markdown file into which the tables are put as well, between its two marks.
         progress: Called with the trials that are about to run; a context manager that gives a function which is
-            called with each :class:`~tapnet.experiments.backends.pool.Event`.
+            called with each :class:`~tapnet.experiments.backends.pool.Event`. None shows bars on a terminal or in a
+            notebook.
 
     Returns:
         The tables and figures, and the files that were written.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DatasetNotFoundError
 from tapnet.experiments.backends.pool import OnEvent, reporter, run_trials
 from tapnet.experiments.backends.ray import Cluster
+from tapnet.experiments.progress import progress_bars
 from tapnet.experiments.run_trial import run_trial
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Device, Trial, TrialResult
@@ -138,4 +139,4 @@ class Session:
 
 
 def _listening(progress: Progress | None, trials: Sequence[Trial]) -> AbstractContextManager[OnEvent]:
-    return nullcontext(lambda _: None) if progress is None else progress(trials)
+    return (progress or progress_bars)(trials)

@@ -1,12 +1,15 @@
-"""The trivial predictor that every accuracy is measured against: always the majority class of the training graphs."""
+"""The trivial predictor that every number is measured against: the majority class or the mean in training."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 from torch import Tensor
 
-ROUNDING = 1e-3  # of accuracies in percent; those of stored trials have six digits
+from tapnet.data.dataset import GraphDataset
+from tapnet.data.splits import Split
+from tapnet.training.metrics import METRICS, Metric, trivial_predictions
 
 
 def majority_accuracy(y: Tensor, train: Tensor, test: Tensor) -> float:
@@ -28,11 +31,29 @@ def majority_accuracy(y: Tensor, train: Tensor, test: Tensor) -> float:
     return 100 * float((y[test] == y[train].bincount().argmax()).double().mean())
 
 
-def baseline_warning(accuracy: float, baseline: Mapping[str, float] | None) -> str:
-    """One sentence where an accuracy (in percent) is not above the baseline's; else an empty string."""
-    if baseline is None or "accuracy" not in baseline or accuracy > baseline["accuracy"] + ROUNDING:
+def trivial_scores(dataset: GraphDataset, parts: Iterable[Split], metrics: Sequence[Metric]) -> dict[str, float]:
+    """By metric, what predicting the same for every test graph gives, on the mean over the folds.
+
+    Args:
+        dataset: The data.
+        parts: The split of each fold.
+        metrics: What is measured.
+    """
+    y, rows = dataset.y.numpy(), []
+    for train, _, test in parts:
+        said = trivial_predictions(dataset.task, y, train.numpy(), test.numpy(), dataset.num_classes)
+        rows.append([metric(y[test.numpy()], said) for metric in metrics])
+    return dict(zip((metric.name for metric in metrics), np.mean(rows, axis=0).tolist(), strict=True))
+
+
+def baseline_warning(value: float, baseline: Mapping[str, float] | None, metric: str = "accuracy") -> str:
+    """One sentence where a value (an accuracy in percent) is not better than the baseline's; else an empty string."""
+    if baseline is None or metric not in baseline or METRICS[metric].is_better(value, baseline[metric]):
         return ""
-    return (
-        f"an accuracy of {accuracy:.1f} % is not above {baseline['accuracy']:.1f} %, that of the majority class: "
-        "the model has learned nothing that the majority class does not give"
-    )
+    said, trivial = METRICS[metric].in_words(value), METRICS[metric].in_words(baseline[metric])
+    if metric == "accuracy":
+        return (
+            f"an accuracy of {said} is not above {trivial}, that of the majority class: "
+            "the model has learned nothing that the majority class does not give"
+        )
+    return f"{said} is not better than {trivial}, which predicting the same for every graph gives"

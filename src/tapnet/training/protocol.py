@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from torch import Tensor
+import torch
 
-from tapnet.data.splits import Split, split_by_folds, stratified_folds, stratified_split
+from tapnet.data.dataset import GraphDataset
+from tapnet.data.splits import Split, split_by_folds, stratified_folds
 from tapnet.errors import SettingError
+from tapnet.training.metrics import METRICS
 
 Protocol = Literal["paper", "fair"]
 PROTOCOLS: dict[Protocol, str] = {
@@ -18,13 +20,13 @@ PROTOCOLS: dict[Protocol, str] = {
 }
 
 
-def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
+def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int) -> Split:
     """Splits the graphs for one fold: ``fair`` keeps the next fold for validation, ``paper`` trains on all others.
 
     Args:
-        y: ``[G]`` the class of each graph.
+        dataset: The graphs, with the user's own splits if there are any.
         protocol: The protocol.
-        folds: The number of stratified folds.
+        folds: The number of folds.
         fold: The fold that tests, counted from 0.
 
     Returns:
@@ -33,24 +35,44 @@ def split(y: Tensor, protocol: Protocol, folds: int, fold: int) -> Split:
     Raises:
         SettingError: The protocol is not known, or so many folds cannot be made.
     """
-    check_protocol(protocol, folds, fold)
-    return stratified_split(y, folds, fold, validation=protocol == "fair")
+    check_protocol(protocol, folds, fold, dataset.splits is not None)
+    return next(splits(dataset, protocol, folds, [fold]))
 
 
-def splits(y: Tensor, protocol: Protocol, folds: int, numbers: Iterable[int]) -> Iterator[Split]:
+def splits(dataset: GraphDataset, protocol: Protocol, folds: int, numbers: Iterable[int]) -> Iterator[Split]:
     """`split` for several of the folds, which are made once."""
-    parts = stratified_folds(y, folds)
-    return (split_by_folds(parts, number, validation=protocol == "fair") for number in numbers)
+    own = dataset.splits
+    if own is None:
+        parts = stratified_folds(dataset.y, folds)
+        return (split_by_folds(parts, number, validation=protocol == "fair") for number in numbers)
+    return (_with_or_without_validation(own.parts, number, protocol) for number in numbers)
+
+
+def _with_or_without_validation(parts: Sequence[Split], fold: int, protocol: Protocol) -> Split:
+    """A split of the user's own: without one for validation, ``fair`` takes the test graphs of the next fold."""
+    train, validation, test = parts[fold]
+    if protocol == "paper" and validation is not None:
+        return Split(torch.cat([train, validation]).sort().values, None, test)
+    if protocol == "fair" and validation is None:
+        validation = parts[(fold + 1) % len(parts)].test
+        kept = torch.ones(int(max(train.max(), validation.max())) + 1, dtype=torch.bool).index_fill_(
+            0, validation, False
+        )
+        return Split(train[kept[train]], validation, test)
+    return Split(train, validation, test)
 
 
 MOST_FOLDS = 10_000
 
 
-def check_protocol(protocol: str, folds: int, fold: int = 0) -> Protocol:
-    """The protocol by its name, if it can be run on that many folds; else a ``SettingError``."""
+def check_protocol(protocol: str, folds: int, fold: int = 0, own_splits: bool = False) -> Protocol:
+    """The protocol by its name, if it can be run on that many folds; else a ``SettingError``.
+
+    One split of the user's own is enough.
+    """
     if protocol not in PROTOCOLS:
         raise SettingError(f"protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
-    fewest = 3 if protocol == "fair" else 2
+    fewest = 1 if own_splits else 3 if protocol == "fair" else 2
     if folds < fewest:
         raise SettingError(f"the protocol {protocol} needs at least {fewest} folds, not {folds}")
     if folds > MOST_FOLDS:
@@ -61,25 +83,55 @@ def check_protocol(protocol: str, folds: int, fold: int = 0) -> Protocol:
 
 
 class Reading(NamedTuple):
-    """One way to read an accuracy off the curves of a trial."""
+    """One way to read a score off the curves of a trial."""
 
     epoch: int  # counted from 1
-    accuracy: float  # percent, on the test fold
+    score: float  # on the test fold: the accuracy in percent, or the metric that the test curve has
+
+    @property
+    def accuracy(self) -> float:
+        """The score, of a trial that classifies."""
+        return self.score
 
 
-def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]]) -> Reading:
-    """The accuracy that the protocol reports of a trial; a system without epochs has only one."""
+def test_metric(curves: Mapping[str, Sequence[float]]) -> str:
+    """The name of the metric that the test curve has."""
+    return next(name for name in curves if name.startswith("test_")).removeprefix("test_")
+
+
+def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], select_by: str = "") -> Reading:
+    """The score that the protocol reports of a trial; a system without epochs has only one.
+
+    Args:
+        protocol: which epoch counts.
+        curves: of the trial.
+        select_by: the metric on the validation graphs that chooses the epoch of ``fair``; empty for their loss.
+    """
     found = readings(curves)
     if len(curves) == 1:
         return found["last_epoch"]
-    return found["best_test_epoch" if protocol == "paper" else "lowest_validation_loss"]
+    if protocol == "paper":
+        return found["best_test_epoch"]
+    return found[f"best_validation_{select_by}" if select_by else "lowest_validation_loss"]
 
 
 def readings(curves: Mapping[str, Sequence[float]]) -> dict[str, Reading]:
     """All readings of the curves by name; the first of equal epochs counts."""
-    accuracy = curves["test_accuracy"]
-    epochs = {"best_test_epoch": int(np.argmax(accuracy)), "last_epoch": len(accuracy) - 1}
+    metric = test_metric(curves)
+    scores = curves[f"test_{metric}"]
+    epochs = {"best_test_epoch": best_epoch(metric, scores), "last_epoch": len(scores) - 1}
     if curves.get("validation_loss"):
-        loss = np.nan_to_num(np.asarray(curves["validation_loss"], dtype=float), nan=np.inf)
-        epochs["lowest_validation_loss"] = int(np.argmin(loss))
-    return {name: Reading(epoch + 1, accuracy[epoch]) for name, epoch in epochs.items()}
+        epochs["lowest_validation_loss"] = best_epoch("loss", curves["validation_loss"])
+    for name, values in curves.items():
+        chosen = name.removeprefix("validation_")
+        if name.startswith("validation_") and chosen not in ("loss", metric) and values:
+            epochs[f"best_validation_{chosen}"] = best_epoch(chosen, values)
+    return {name: Reading(epoch + 1, scores[epoch]) for name, epoch in epochs.items()}
+
+
+def best_epoch(metric: str, values: Sequence[float]) -> int:
+    """The first of the best values of a curve, from 0; a metric that is not known, such as a loss, is to be low."""
+    higher_is_better = metric in METRICS and METRICS[metric].higher_is_better
+    worst = -np.inf if higher_is_better else np.inf
+    known = np.where(np.isnan(np.asarray(values, dtype=float)), worst, np.asarray(values, dtype=float))
+    return int(np.argmax(known) if higher_is_better else np.argmin(known))

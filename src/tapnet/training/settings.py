@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,9 @@ class TrainingSettings(Settings):
         weight_decay: L2 regularisation.
         amsgrad: Adam's variant that keeps the largest second moment.
         halve_lr_every: so many epochs; 0 keeps the learning rate.
+        optimizer: ``"adam"``, or ``"adamw"``, whose weight decay is apart from the gradient.
+        schedule: ``"constant"``, or ``"one-cycle"``: the learning rate rises during the first tenth of the steps and
+            then falls to near 0 along a cosine.
 
     Raises:
         SettingError: for an unknown name or a value out of range.
@@ -34,3 +37,7 @@ class TrainingSettings(Settings):
     weight_decay: Weight = 0.0008
     amsgrad: bool = True
     halve_lr_every: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    optimizer: Literal["adam", "adamw"] = "adam"
+    schedule: Literal["constant", "one-cycle"] = "constant"
+
+    ADDED_LATER = ("optimizer", "schedule")

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_batches
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 from tapnet.training.settings import TrainingSettings
+from tapnet.training.task import answers, balanced_weights, mean_loss, scale_targets, sum_of_losses
 
 EVALUATION_STEPS = 4  # evaluation keeps no activations, so that its batches can be larger than those of training
+
+
+class Evaluation(NamedTuple):
+    """What a network says of some graphs, and how well.
+
+    Attributes:
+        loss: the mean loss of a graph.
+        accuracy: in percent; NaN where there are no classes.
+        predicted: [n, C] probabilities of the classes, or [n, T] of the labels, or numbers in the targets' units.
+    """
+
+    loss: float
+    accuracy: float
+    predicted: Tensor
 
 
 class Trainer:
@@ -33,6 +48,8 @@ class Trainer:
         seed: of the order of the graphs.
         device: where the network and its batches are.
         group: the processes that share every step.
+        class_weight: ``"balanced"`` gives every class the same weight in the loss; None every graph.
+        sample_weight: [n] how much each of the graphs counts in the loss; None the same.
 
     Attributes:
         epoch: the number of epochs that were trained.
@@ -45,7 +62,7 @@ class Trainer:
         >>> mutag = load_dataset("MUTAG")
         >>> trainer = Trainer(TAPNet(7, 2), mutag, torch.arange(150), TrainingSettings(lr=0.01), seed=0)
         >>> losses = [trainer.train_epoch() for _ in range(3)]
-        >>> loss, accuracy = trainer.evaluate(torch.arange(150, 188))
+        >>> loss, accuracy, predicted = trainer.evaluate(torch.arange(150, 188))
     """
 
     def __init__(
@@ -58,7 +75,17 @@ class Trainer:
         seed: int,
         device: str = "cpu",
         group: ProcessGroup = SINGLE_PROCESS,
+        class_weight: str | None = None,
+        sample_weight: Tensor | None = None,
     ) -> None:
+        scale_targets(model, dataset, graphs)
+        self.class_weight = None
+        if class_weight == "balanced" and dataset.task == "classification":
+            self.class_weight = balanced_weights(dataset.y[graphs], dataset.num_classes).to(device)
+        self.sample_weight = None
+        if sample_weight is not None:
+            self.sample_weight = torch.zeros(len(dataset), device=device)
+            self.sample_weight[graphs] = (sample_weight / sample_weight.mean()).float().to(device)
         self.model, self.dataset, self.graphs, self.settings = model.to(device), dataset, graphs, settings
         self.seed, self.device, self.group = seed, device, group
         self.order = torch.Generator().manual_seed(seed)
@@ -82,36 +109,54 @@ class Trainer:
             The mean loss of a graph.
         """
         if every := self.settings.halve_lr_every:
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.settings.lr * 0.5 ** (self.epoch // every)
+            self._set_lr(0.5 ** (self.epoch // every))
         shuffled = self.graphs[torch.randperm(len(self.graphs), generator=self.order)]
-        steps = shuffled.split(self.settings.batch_size)
+        steps: Iterable[Tensor] = shuffled.split(self.settings.batch_size)
+        if self.settings.schedule == "one-cycle":
+            steps = self._with_one_cycle(shuffled.split(self.settings.batch_size))
         if (seed := self.group.dropout_seed(self.seed, self.epoch)) is not None:
             torch.manual_seed(seed)
-        loss = train_steps(self._joined, self.optimizer, self.dataset, steps, self.device, self.group)
+        weights = self.class_weight, self.sample_weight
+        loss = train_steps(self._joined, self.optimizer, self.dataset, steps, self.device, self.group, *weights)
         self.epoch += 1
         return loss
 
+    def _set_lr(self, factor: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.lr * factor
+
+    def _with_one_cycle(self, steps: Sequence[Tensor]) -> Iterator[Tensor]:
+        """The steps of an epoch, with the learning rate set before each."""
+        for i, step in enumerate(steps):
+            self._set_lr(one_cycle((self.epoch + i / len(steps)) / self.settings.epochs))
+            yield step
+
     @torch.inference_mode()
-    def evaluate(self, graphs: Tensor) -> tuple[float, float]:
+    def evaluate(self, graphs: Tensor) -> Evaluation:
         """Evaluates the network as it is now.
 
         Args:
             graphs: [n] numbers of graphs in the data set.
 
         Returns:
-            The mean cross-entropy of a graph, and the accuracy in percent.
+            The mean loss of a graph, the accuracy in percent, and what the network predicts.
         """
         self.model.eval()
         loss = correct = torch.zeros((), dtype=torch.float64)
         mine, weight = self.group.shard(graphs)
+        place = torch.empty(len(self.dataset), dtype=torch.int64).index_copy_(0, graphs, torch.arange(len(graphs)))
+        predicted = torch.zeros(len(graphs), self.dataset.num_outputs)
+        classes = self.model.task == "classification"
         batch_size = EVALUATION_STEPS * self.settings.batch_size
         for numbers, outputs in predict_batches(self.model, self.dataset, mine, batch_size, self.device):
             y = self.dataset.y[numbers].to(self.device)
-            loss = loss + cross_entropy(outputs.logits, y, reduction="sum").double().cpu()
-            correct = correct + (outputs.logits.argmax(1) == y).sum().cpu()
+            loss = loss + sum_of_losses(self.model, outputs.logits, y).double().cpu()
+            if classes:
+                correct = correct + (outputs.logits.argmax(1) == y).sum().cpu()
+            predicted[place[numbers]] = answers(self.model, outputs.logits).float().cpu()
         loss, correct = self.group.total(weight * torch.stack([loss, correct]))
-        return float(loss) / len(graphs), 100 * float(correct) / len(graphs)
+        accuracy = 100 * float(correct) / len(graphs) if classes else math.nan
+        return Evaluation(float(loss) / len(graphs), accuracy, self.group.total(weight * predicted))
 
     def state(self) -> dict[str, Any]:
         """Everything that the next epoch depends on, as ``torch.save`` takes it."""
@@ -125,9 +170,16 @@ class Trainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continues from what ``state()`` returned, torch's global generators included."""
+        """Continues from what ``state()`` returned, torch's global generators included.
+
+        Raises:
+            ValueError: if it is not a state of this network and these settings (as torch's own exceptions also say).
+        """
+        if not (type(state["epoch"]) is int and 0 <= state["epoch"] <= self.settings.epochs):
+            raise ValueError(f"there is no epoch {state['epoch']!r} of {self.settings.epochs}")
         self.epoch = state["epoch"]
         self.model.load_state_dict(state["model"])
+        _check_optimizer_state(self.optimizer, state["optimizer"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.order.set_state(state["order"])
         torch.set_rng_state(state["random"])
@@ -135,11 +187,33 @@ class Trainer:
             torch.cuda.set_rng_state(state["random_cuda"])
 
 
+def _check_optimizer_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Raises a ValueError for other settings, or for averages of other shapes: torch would read beyond their ends."""
+    groups = optimizer.state_dict()["param_groups"]
+    if [g | {"lr": 0} for g in state["param_groups"]] != [g | {"lr": 0} for g in groups]:  # lr is set every epoch
+        raise ValueError("the optimizer has other settings")
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if not state["state"].keys() <= set(range(len(parameters))):
+        raise ValueError("the optimizer has other parameters")
+    for number, averages in state["state"].items():
+        for name, average in averages.items():
+            if average.shape != (() if name == "step" else parameters[number].shape):
+                raise ValueError(f"{name} of parameter {number} is {list(average.shape)}")
+
+
 def make_optimizer(model: GraphClassifier, settings: TrainingSettings) -> torch.optim.Optimizer:
     """Adam with the learning rate, weight decay and variant of the settings."""
-    return torch.optim.Adam(
+    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
+    return kind(
         model.parameters(), settings.lr, weight_decay=settings.weight_decay, amsgrad=settings.amsgrad, fused=True
     )
+
+
+def one_cycle(done: float, warm_up: float = 0.1, start: float = 0.04, end: float = 1e-4) -> float:
+    """What multiplies the learning rate when a share ``done`` of the steps is done: up along a line, down a cosine."""
+    if done < warm_up:
+        return start + (1 - start) * done / warm_up
+    return end + (1 - end) * 0.5 * (1 + math.cos(math.pi * min(1.0, (done - warm_up) / (1 - warm_up))))
 
 
 def train_steps(
@@ -149,6 +223,8 @@ def train_steps(
     steps: Iterable[Tensor],
     device: str = "cpu",
     group: ProcessGroup = SINGLE_PROCESS,
+    class_weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
 ) -> float:
     """One step of the optimizer for each group of graphs.
 
@@ -159,9 +235,11 @@ def train_steps(
         steps: for each step the numbers of its graphs.
         device: where the network is.
         group: the processes that share every step.
+        class_weight: [C] how much a graph of each class counts.
+        sample_weight: [G] how much each graph of the data set counts.
 
     Returns:
-        The mean loss of a graph: its cross-entropy, and the network's auxiliary loss if it has one.
+        The mean loss of a graph: that of its task, and the network's auxiliary loss if it has one.
     """
     model.train()
     total, count = torch.zeros((), device=device), 0
@@ -172,7 +250,8 @@ def train_steps(
         for i, part in enumerate(parts, 1):
             batch = dataset.batch(part).to(device)
             logits, auxiliary = model.outputs(batch)
-            loss = cross_entropy(logits, batch.y)
+            weights = None if sample_weight is None else sample_weight[part.to(device)]
+            loss = mean_loss(model, logits, batch.y, class_weight, weights)
             if auxiliary is not None:
                 loss = loss + auxiliary
             scale = weight * len(part) / len(graphs)

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.errors import DataError
+from tapnet.training.metrics import METRICS
+from tapnet.training.protocol import test_metric
 from tapnet.viz.style import COLOURS, INK, new_figure
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = No
         model = result.results[0].trial.model
         raise DataError(f"{run}: {model} is not trained in epochs, so there are no curves to show")
     counted = confusion_matrix(result, data_dir)
-    if counted is None:
+    if counted is None and result.results[0].trial.task == "classification":
         warnings.warn(
             "no confusion matrix: the run's models, or the data that it was trained on, are not here", stacklevel=2
         )
@@ -74,11 +76,12 @@ def draw_run(
     Returns:
         The figure; :func:`~tapnet.viz.style.save` writes it.
     """
-    names = {"test_accuracy": "test", "validation_accuracy": "validation"}
+    metric = test_metric(curves[0])
+    names = {f"test_{metric}": "test", f"validation_{metric}": "validation"}
     losses = {"train_loss": "training", "validation_loss": "validation"}
     panels = 2 + (confusion is not None)
     figure, axes = new_figure(3.6 * panels, 3.6, 1, panels)
-    for ax, shown, word in zip(axes.flat, (names, losses), ("accuracy in percent", "loss"), strict=False):
+    for ax, shown, word in zip(axes.flat, (names, losses), (metric_title(metric), "loss"), strict=False):
         for i, (key, label) in enumerate(shown.items()):
             folds = [np.asarray(fold[key], dtype=float) for fold in curves if key in fold]
             if not folds:
@@ -95,8 +98,13 @@ def draw_run(
         ax.legend(fontsize=8, frameon=False)
     if confusion is not None:
         _draw_confusion(axes[0, 2], confusion, classes)
-    figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10)
+    figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10, parse_math=False)
     return figure
+
+
+def metric_title(metric: str) -> str:
+    """A metric as the title of an axis."""
+    return f"{metric.replace('_', ' ')}{' in percent' if METRICS[metric].percent else ''}"
 
 
 def _draw_confusion(ax: Axes, confusion: NDArray[np.int64], classes: Sequence[str]) -> None:
@@ -107,5 +115,7 @@ def _draw_confusion(ax: Axes, confusion: NDArray[np.int64], classes: Sequence[st
         ax.text(j, i, f"{confusion[i, j]}\n{100 * share[i, j]:.0f} %", ha="center", va="center", fontsize=8, color=ink)
     ax.set_xticks(range(len(classes)), classes, fontsize=8, rotation=30 if max(map(len, classes)) > 6 else 0)
     ax.set_yticks(range(len(classes)), classes, fontsize=8)
+    for text in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+        text.set_parse_math(False)  # a class may be called "$"
     ax.set_xlabel("predicted", fontsize=8)
     ax.set_ylabel("true", fontsize=8)

@@ -12,6 +12,7 @@ from tapnet._loops.jit import Array, array, kernel
 PAIRS = 2_000_000  # of nodes, whose distance on paper is compared with that in the graph
 STEPS = 150_000_000  # along edges, to find these distances
 ROUNDS = 20
+SPREAD_STEPS = 120_000  # of nodes that cover each other
 STARTS = 12  # of which the best counts, while all of them together take no time
 
 
@@ -43,7 +44,28 @@ def graph_layout(edges: NDArray[np.int64], num_nodes: int) -> NDArray[np.float64
         at, order = random.random((num_nodes, 2)) * largest, random.permutation(len(distance))
         stress = _descend(at, i[order], j[order], distance[order], steps)
         found, least = (at, stress) if stress < least else (found, least)
-    return _turned(found)
+    return _turned(_spread(_turned(found), edges))
+
+
+def _spread(at: NDArray[np.float64], edges: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Moves nodes apart that would cover each other: the leaves of a hub, a cluster of many. Others stay."""
+    from scipy.spatial import KDTree
+
+    usual = np.median(np.linalg.norm(at[edges[0]] - at[edges[1]], axis=1)) if edges.size else 1.0
+    room = min(0.5 * np.sqrt(np.prod(np.ptp(at, axis=0).clip(0.1)) / len(at)), 0.6 * float(usual))
+    for _ in range(int(np.clip(SPREAD_STEPS // len(at), 10, 60))):
+        pairs = KDTree(at).query_pairs(room, output_type="ndarray")
+        if not len(pairs):
+            break
+        apart = at[pairs[:, 0]] - at[pairs[:, 1]]
+        length = np.linalg.norm(apart, axis=1, keepdims=True).clip(1e-9)
+        move = 0.35 * (room / length - 1).clip(max=1e3) * apart
+        step = np.zeros_like(at)
+        np.add.at(step, pairs[:, 0], move)
+        np.add.at(step, pairs[:, 1], -move)
+        length = np.linalg.norm(step, axis=1, keepdims=True).clip(1e-9)
+        at = at + step * np.minimum(1.0, room / length)
+    return at
 
 
 def _distances(edges: NDArray[np.int64], num_nodes: int, random: np.random.Generator) -> tuple[Array, Array, Array]:

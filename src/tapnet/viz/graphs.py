@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.viz.graph_layout import graph_layout
 from tapnet.viz.molecules import draw_explained_molecule
-from tapnet.viz.style import COLOURS, INK, PALE, new_figure
+from tapnet.viz.style import COLOURS, GREY, INK, PALE, SCALE, ink_on, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
     from tapnet.inference.inputs import Graph
     from tapnet.inference.model import SavedModel
 
-PANEL_POINTS = 145  # the side of the unit square in a panel
-LARGEST_NODE = 230.0
+PANEL_INCHES, LARGE_PANEL_INCHES = 3.1, 4.6
+MANY_NODES = 50  # more of them get larger panels, two in a row
+POINTS_PER_INCH = 47  # of a panel: the side of the unit square
+LARGEST_NODE, SMALLEST_NODE = 230.0, 9.0
 LEAST_LETTERED_NODE = 70.0  # smaller nodes have no room for letters
+LOWEST, HIGHEST, DROPPED = 0.55, 1.45, 0.3  # the area of a node by its score, as a share of the usual one
+FLATTEST = 0.4  # height of a panel by its width
+OTHER = COLOURS[-1]  # the colour of rare categories
 
 
 def draw_graph(
@@ -35,6 +41,7 @@ def draw_graph(
     size: Sequence[float] | float,
     labels: Sequence[str] | None = None,
     edge_colour: str = INK,
+    edge_width: float = 1.6,
     faint: NDArray[np.int64] | None = None,
 ) -> None:
     """Draws one graph: its nodes over its edges.
@@ -47,19 +54,28 @@ def draw_graph(
         size: The area of each node's circle, or of all, in square points.
         labels: What is written into each node.
         edge_colour: Of all edges.
+        edge_width: Of all edges, in points; where there are many, they are translucent.
         faint: More edges, drawn pale below the others, ``[2, F]``.
     """
     from matplotlib.collections import LineCollection
 
     if faint is not None and faint.size:
-        ax.add_collection(LineCollection(list(at[faint.T]), colors=PALE, linewidths=1.2, zorder=1))
+        ax.add_collection(LineCollection(list(at[faint.T]), colors=PALE, linewidths=0.75 * edge_width, zorder=1))
     if edges.size:
-        ax.add_collection(LineCollection(list(at[edges.T]), colors=edge_colour, linewidths=1.6, zorder=2))
-    ax.scatter(at[:, 0], at[:, 1], s=size, c=list(fill), edgecolors="white", linewidths=0.8, zorder=3)
-    for (x, y), label in zip(at, labels or (), strict=False):
-        ax.text(x, y, label, ha="center", va="center", fontsize=7, color="white", zorder=4)
-    middle, half = (at.max(axis=0) + at.min(axis=0)) / 2, np.ptp(at, axis=0) / 2 * 1.24
-    half = np.maximum(half, 0.6 * half.max(initial=0.1))  # a path is flat, its picture is not
+        alpha = float(np.clip(20 / np.sqrt(edges.shape[1]), 0.3, 1.0))
+        lines = LineCollection(list(at[edges.T]), colors=edge_colour, linewidths=edge_width, alpha=alpha, zorder=2)
+        ax.add_collection(lines)
+    areas, dropped = np.broadcast_to(size, len(at)), np.asarray([colour == PALE for colour in fill])
+    for some, order in ((dropped, 1.5), (~dropped, 3)):  # dropped nodes lie below the edges
+        if some.any():
+            colours = [colour for colour, here in zip(fill, some, strict=True) if here]
+            outline: dict[str, Any] = {"edgecolors": "white", "linewidths": edge_width / 2}
+            ax.scatter(at[some, 0], at[some, 1], s=areas[some], c=colours, zorder=order, **outline)
+    for (x, y), label, area, under in zip(at, labels or (), areas, fill, strict=False):
+        look: dict[str, Any] = {"ha": "center", "va": "center", "color": ink_on(under), "parse_math": False}
+        ax.text(x, y, label, fontsize=min(7.0, 1.1 * np.sqrt(area) / max(len(label), 1)), zorder=4, **look)
+    middle, half = (at.max(axis=0) + at.min(axis=0)) / 2, np.ptp(at, axis=0) / 2 * 1.16
+    half = np.maximum(half, FLATTEST * half.max(initial=0.1))  # a path is flat, its picture is not
     ax.set_xlim(middle[0] - half[0], middle[0] + half[0])
     ax.set_ylim(middle[1] - half[1], middle[1] + half[1])
     ax.set_aspect("equal")
@@ -76,7 +92,7 @@ def plot_graph(
     """Draws a graph and what each pooling layer of a trained model keeps of it.
 
     Args:
-        model: From :func:`tapnet.load_model`; a TAPNet whose pooling layers keep some of the nodes.
+        model: From :func:`tapnet.load_model`; its pooling layers keep some of the nodes.
         graph: A NetworkX graph or PyG ``Data``; a file with one graph; or a graph of the data set, by its number or by
             the name of its file.
         dataset: The data set that a number belongs to; None for the one that the model was trained on.
@@ -101,7 +117,7 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     """Draws an explained graph: the input, then what each pooling layer keeps, every node at the same place.
 
     A node's size is the score by which the layer chose, its colour and letters are its category; dropped nodes are
-    grey. Molecules are drawn as chemists draw them.
+    grey. A score does not measure a node's effect on the prediction. Molecules are drawn as chemists draw them.
 
     Args:
         graph: From :func:`tapnet.inference.explain_graph.explain_graph`.
@@ -111,59 +127,115 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     """
     if graph.smiles is not None:
         return draw_explained_molecule(graph)
-    edges, category, names = graph.edges, graph.category, graph.category_names
-    at = graph_layout(edges, len(category))
-    shown = [int(c) for c in np.unique(category)]
-    colour = {c: COLOURS[i % len(COLOURS)] for i, c in enumerate(shown)}
-    mark = dict(zip(shown, _marks([names[c] for c in shown]), strict=True))
-    layers = graph.explanation.layers
-    figure, axes = new_figure(0.4 + 3.1 * (len(layers) + 1), 4.0, 1, len(layers) + 1)
-    usual = _node_size(at)
-    lettered = usual >= LEAST_LETTERED_NODE
-    for i, ax in enumerate(axes.flat):
-        score = np.zeros(len(at))
-        kept = np.ones(len(at), dtype=bool)
+    edges, layers = graph.edges, graph.explanation.layers
+    at = graph_layout(edges, len(graph.category))
+    large, panels = len(at) > MANY_NODES, len(layers) + 1
+    columns = -(-panels // 2) if large and panels > 2 else panels
+    rows, width = -(-panels // columns), LARGE_PANEL_INCHES if large else PANEL_INCHES
+    usual = _node_size(at, width)
+    thickness = _edge_width(usual, len(at), edges.shape[1])
+    look = _look(graph, lettered=usual >= LEAST_LETTERED_NODE)
+    height = rows * (0.75 + width * float(np.clip(np.ptp(at[:, 1]) / (np.ptp(at[:, 0]) or 1), FLATTEST, 1)))
+    figure, axes = new_figure(0.4 + width * columns, 0.9 + height, rows, columns)
+    sized = False
+    for i, ax in enumerate(axes.flat[:panels]):
+        area, kept, words = np.full(len(at), usual), np.ones(len(at), dtype=bool), ""
         if layers:
             layer = layers[max(i - 1, 0)]
-            score[layer.nodes] = _from_zero_to_one(layer.score)
             if i > 0:
                 kept[:] = False
                 kept[layer.nodes[layer.kept]] = True
+            area[layer.nodes] = usual * (LOWEST + (HIGHEST - LOWEST) * _from_zero_to_one(layer.score))
+            if np.isfinite(layer.score).any():
+                low, high = f"{np.nanmin(layer.score):.3g}", f"{np.nanmax(layer.score):.3g}"
+                words = f"\nscores of pooling {max(i, 1)}: " + (low if low == high else f"{low} to {high}")
+                sized |= low != high
+        area[~kept] = usual * DROPPED
         inside = edges[:, kept[edges].all(axis=0)]
         draw_graph(
             ax,
             at,
             inside,
-            fill=[colour[int(c)] if k else PALE for c, k in zip(category, kept, strict=True)],
-            size=[usual * (0.55 + 0.9 * s) if k else usual * 0.3 for s, k in zip(score, kept, strict=True)],
-            labels=[mark[int(c)] if k else "" for c, k in zip(category, kept, strict=True)] if lettered else None,
+            fill=[look.fill[int(c)] if k else PALE for c, k in zip(graph.category, kept, strict=True)],
+            size=area.tolist(),
+            labels=[look.mark[int(c)] if k else "" for c, k in zip(graph.category, kept, strict=True)],
+            edge_width=thickness,
             faint=edges if i > 0 else None,
         )
-        nodes, count = int(kept.sum()), inside.shape[1]
         name = "input" if i == 0 else f"after pooling {i}"
-        ax.set_title(f"{name}\n{nodes} nodes, {count} edges", fontsize=9)
-    figure.suptitle(f"{graph.name}: {graph.answer}", fontsize=10)
-    if len(shown) <= 12:
-        words = {c: names[c] if names[c] == mark[c] or not lettered else f"{mark[c]}: {names[c]}" for c in shown}
-        handles = [axes[0, 0].scatter([], [], s=45, c=colour[c], label=words[c]) for c in shown]
-        handles.append(axes[0, 0].scatter([], [], s=20, c=PALE, label="dropped"))
-        if any(np.isfinite(layer.score).any() for layer in layers):
-            handles.append(axes[0, 0].scatter([], [], s=0, label="(larger: a higher score)"))
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=min(len(handles), 9), fontsize=8, frameon=False
-        )
+        ax.set_title(f"{name}\n{int(kept.sum())} nodes, {inside.shape[1]} edges{words}", fontsize=9)
+    for ax in axes.flat[panels:]:
+        ax.remove()
+    figure.suptitle(textwrap.fill(str(graph), int(20 * width * columns)), fontsize=10, parse_math=False)
+    entries = [(label, fill, 45.0) for label, fill in look.legend]
+    if layers:
+        entries.append(("dropped", PALE, 20.0))
+    if sized:
+        entries += [("lowest score", GREY, LOWEST * usual), ("highest score of the layer", GREY, HIGHEST * usual)]
+    handles = [axes[0, 0].scatter([], [], s=area, c=fill, label=label) for label, fill, area in entries]
+    if handles:
+        across = {"ncols": min(len(handles), int(2 * width * columns / 3)), "fontsize": 8, "frameon": False}
+        legend = figure.legend(handles=handles, loc="outside lower center", **across)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     return figure
 
 
-def _node_size(at: NDArray[np.float64]) -> float:
+class _Look(NamedTuple):
+    """How the categories of a graph's nodes are drawn."""
+
+    fill: Mapping[int, str]  # the colour of each
+    mark: Mapping[int, str]  # the letters in its nodes
+    legend: Sequence[tuple[str, str]]  # names and colours
+
+
+def _look(graph: ExplainedGraph, lettered: bool) -> _Look:
+    values, counts = np.unique(graph.category, return_counts=True)
+    shown, names = values.tolist(), graph.category_names
+    if graph.features == "attributes":
+        return _Look(dict.fromkeys(shown, COLOURS[0]), dict.fromkeys(shown, ""), ())
+    if graph.features == "degrees":
+        fill, legend = _by_degree({c: int(names[c]) for c in shown if names[c].isdecimal()})
+        mark = {c: names[c] if lettered and len(names[c]) <= 3 else "" for c in shown}
+        unknown = [c for c in shown if c not in fill]
+        return _Look(fill | dict.fromkeys(unknown, OTHER), mark, legend + [(names[c], OTHER) for c in unknown])
+    most = len(COLOURS) - 1
+    frequent = sorted(np.asarray(shown)[np.argsort(-counts, kind="stable")][:most].tolist())
+    fill = dict.fromkeys(shown, OTHER) | dict(zip(frequent, COLOURS, strict=False))
+    marks = _marks([names[c] for c in shown]) if lettered else [""] * len(shown)
+    mark = dict(zip(shown, marks, strict=True))
+    words = {c: f"label {names[c]}" if names[c].lstrip("-").isdecimal() else names[c] for c in frequent}
+    legend = [(words[c] if mark[c] in ("", names[c]) else f"{mark[c]}: {words[c]}", fill[c]) for c in frequent]
+    return _Look(fill, mark, legend + ([(f"{len(shown) - most} others", OTHER)] if len(shown) > most else []))
+
+
+def _by_degree(degrees: Mapping[int, int]) -> tuple[dict[int, str], list[tuple[str, str]]]:
+    """Dark for few neighbours, bright for many, in steps of the logarithm where the degrees are many."""
+    top, few = np.log(max(2, *degrees.values(), 2)), sorted(set(degrees.values()))
+    by_value = len(few) <= len(SCALE)
+    step = {d: few.index(d) if by_value else int(np.log(max(d, 1)) / top * len(SCALE)) for d in few}
+    colour = {d: SCALE[min(place, len(SCALE) - 1)] for d, place in step.items()}
+    legend = list[tuple[str, str]]()
+    for fill in dict.fromkeys(colour[d] for d in few):
+        inside = [d for d in few if colour[d] == fill]
+        legend.append((f"degree {inside[0]}" + (f" to {inside[-1]}" if len(inside) > 1 else ""), fill))
+    return {c: colour[d] for c, d in degrees.items()}, legend
+
+
+def _node_size(at: NDArray[np.float64], panel: float) -> float:
     """The area of a node's circle, so that neighbours on paper do not cover each other."""
     from scipy.spatial import KDTree
 
     if len(at) < 2:
         return LARGEST_NODE
     nearest = KDTree(at).query(at, k=2)[0][:, 1]
-    diameter = 0.8 * PANEL_POINTS * float(np.quantile(nearest, 0.1))
-    return float(np.clip(diameter**2, 6, LARGEST_NODE))
+    diameter = 0.8 * POINTS_PER_INCH * panel * float(np.quantile(nearest, 0.1))
+    return float(np.clip(diameter**2, SMALLEST_NODE, LARGEST_NODE))
+
+
+def _edge_width(usual: float, nodes: int, edges: int) -> float:
+    """In points: thinner between small nodes, and where a graph is dense."""
+    return float(np.clip(np.sqrt(usual) / 9 * min(1.0, np.sqrt(4 * nodes / max(edges, 1))), 0.25, 1.6))
 
 
 def _marks(names: Sequence[str]) -> list[str]:

@@ -20,7 +20,14 @@ from torch import Tensor
 from torch.multiprocessing.spawn import ProcessExitedException
 
 from tapnet.errors import SettingError, TapnetError
-from tapnet.experiments.backends.pool import Session, import_pools, listen, process_died, run_in_turn
+from tapnet.experiments.backends.pool import (
+    Session,
+    forward_warnings,
+    import_pools,
+    listen,
+    process_died,
+    run_in_turn,
+)
 from tapnet.experiments.backends.processes import block_sigint, end_with_parent, torchrun_size
 from tapnet.experiments.trial import Trial
 from tapnet.models.base import GraphClassifier
@@ -108,7 +115,7 @@ def require_fabric() -> Any:
     try:
         import lightning_fabric
     except ImportError:
-        raise TapnetError("training on several devices needs Lightning Fabric: pip install 'tapnet[cluster]'") from None
+        raise TapnetError("training on several devices needs Lightning Fabric: pip install lightning-fabric") from None
     return lightning_fabric
 
 
@@ -137,6 +144,7 @@ def make_fabric(device: Device, devices: int) -> Fabric:
 
 def _start_member(fabric: Fabric, trials: Sequence[Trial], session: Session, events: Any) -> bool:
     threading.Thread(target=end_with_parent, daemon=True).start()
+    forward_warnings(events.put)
     import_pools(session.pools)
     try:
         return _run_as_member(fabric, trials, session)
@@ -147,7 +155,7 @@ def _start_member(fabric: Fabric, trials: Sequence[Trial], session: Session, eve
 
 def _run_as_member(fabric: Fabric, trials: Sequence[Trial], session: Session) -> bool:
     group = FabricGroup(fabric)
-    missing = [trial for trial in trials if session.store.load(trial) is None] if group.rank == 0 else []
+    missing = [trial for trial in trials if session.store.load_complete(trial) is None] if group.rank == 0 else []
     if group.rank > 0:
         session = replace(session, on_event=lambda _: None)  # the first one reports
     return run_in_turn(group.broadcast(missing), session, group)

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.errors import TapnetError
+from tapnet.data.splits import Splits
+from tapnet.errors import DamagedFileWarning, TapnetError
 from tapnet.experiments.backends import processes
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, run_trial
 from tapnet.experiments.store import Store, TrialStore
@@ -67,6 +68,8 @@ class DataReference:
         features: what a node is.
         graphs: so many of the smaller half, evenly spread over the set; None means all.
         dataset: the data set, where it is loaded already.
+        reading: how the data are read, by name as `load_dataset` takes it.
+        splits: the user's own.
     """
 
     name_or_path: str
@@ -75,6 +78,8 @@ class DataReference:
     features: Features | None = None
     graphs: int | None = None
     dataset: GraphDataset | bytes | None = field(default=None, repr=False)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    splits: Splits | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: plain bytes instead of torch's shared memory, of which there may be little."""
@@ -89,7 +94,8 @@ class DataReference:
             return self.dataset
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the process that started the run has shown them
-            dataset = load_dataset(self.name_or_path, self.data_dir, features=self.features, download=self.download)
+            where: dict[str, Any] = {"data_dir": self.data_dir, "features": self.features, "download": self.download}
+            dataset = replace(load_dataset(self.name_or_path, **where, **self.reading), splits=self.splits)
         if self.graphs is None or self.graphs >= len(dataset):
             return dataset
         by_size = dataset.nodes_per_graph.argsort(stable=True)
@@ -144,25 +150,49 @@ def run_trials(
         False if Ctrl-C or SIGTERM ended it early; there are checkpoints then.
 
     Raises:
-        TapnetError: if a process of the run dies.
+        TapnetError: if a process of the run dies, or results that were stored disappear again and again.
     """
     rank, missing = processes.torchrun_rank(), trials
     if rank == 0:  # another process of the group would have the store
-        missing = [trial for trial in trials if store.load(trial) is None]
+        missing = [trial for trial in trials if store.load_complete(trial) is None]
         for trial in set(trials).difference(missing):
             store.tidy(trial)
     with _stop_on_interrupt() if rank == 0 else contextlib.nullcontext(lambda: False) as should_stop:
         session = Session(data, store, checkpoint_every, on_event, should_stop, tuple(pools))
-        if processes.torchrun_size() or (missing and missing[0].devices > 1):
+        if processes.torchrun_size():
             from tapnet.experiments.backends.fabric import run_in_group
 
-            # under torchrun all of them: the other processes wait for this one to join
-            return run_in_group(trials if processes.torchrun_size() else missing, session)
-        if cluster is not None and missing:
-            return _run_on_cluster(missing, session, cluster)
-        if min(jobs, len(missing)) > 1:
-            return _run_in_processes(missing, session, min(jobs, len(missing)))
-        return not missing or run_in_turn(missing, session)
+            # all of them: the other processes wait for this one to join
+            return run_in_group(trials, session) and (rank > 0 or not _lost(trials, store, again=False))
+        for again in (True, False):
+            if missing and not _run_missing(missing, session, jobs, cluster):
+                return False
+            missing = missing and _lost(trials, store, again=again)
+        return True
+
+
+def _run_missing(missing: Sequence[Trial], session: Session, jobs: int, cluster: Cluster | None) -> bool:
+    if missing[0].devices > 1:
+        from tapnet.experiments.backends.fabric import run_in_group
+
+        return run_in_group(missing, session)
+    if cluster is not None:
+        return _run_on_cluster(missing, session, cluster)
+    if min(jobs, len(missing)) > 1:
+        return _run_in_processes(missing, session, min(jobs, len(missing)))
+    return run_in_turn(missing, session)
+
+
+def _lost(trials: Sequence[Trial], store: Store, again: bool) -> list[Trial]:
+    """The trials whose results or models are not there any more: somebody deletes or damages files of the run."""
+    lost = [trial for trial in trials if store.load_complete(trial) is None]
+    if not lost:
+        return lost
+    gone = f"{store.folder}: files of {len(lost)} of {len(trials)} trials were deleted or damaged during the run"
+    if not again:
+        raise TapnetError(f"{gone}; running it again computes them again")
+    warnings.warn(f"{gone}; they are computed again", DamagedFileWarning, stacklevel=3)
+    return lost
 
 
 def run_in_turn(trials: Sequence[Trial], session: Session, group: ProcessGroup = SINGLE_PROCESS) -> bool:
@@ -181,7 +211,7 @@ def attempt(trial: Trial, dataset: GraphDataset, session: Session, group: Proces
     if group.broadcast(session.should_stop()):
         return False
     with store.claim(trial) if group.rank == 0 else contextlib.nullcontext(False) as claimed:
-        result = store.load(trial) if claimed else None  # another program may have stored it meanwhile
+        result = store.load_complete(trial) if claimed else None  # another program may have stored it meanwhile
         ours, there = group.broadcast((claimed, result is not None))
         if result is not None:
             session.on_event(_stored_event(result))
@@ -226,7 +256,7 @@ def reporter(trial: Trial, send: OnEvent) -> Callable[[int, float], None]:
 
 def _stored_event(result: TrialResult) -> Event:
     """The event of a trial that another program has stored meanwhile."""
-    return Event(result.trial, result.trial.training.epochs, result.reading.accuracy)
+    return Event(result.trial, result.trial.training.epochs, result.reading.score)
 
 
 def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster) -> bool:
@@ -239,13 +269,13 @@ def _run_on_cluster(trials: Sequence[Trial], session: Session, cluster: Cluster)
             todo = []
             for trial in left:
                 if claims.enter_context(store.claim(trial)):
-                    if (result := store.load(trial)) is None:
+                    if (result := store.load_complete(trial)) is None:
                         todo.append(trial)
                     else:
                         session.on_event(_stored_event(result))
             if todo:
                 run_on_cluster(todo, session, cluster)
-        return [trial for trial in left if store.load(trial) is None]
+        return [trial for trial in left if store.load_complete(trial) is None]
 
     return _until_done(trials, run, session)
 
@@ -279,8 +309,23 @@ _worker: list[tuple[GraphDataset, Session]] = []  # what this process got when i
 def _start_worker(session: Session, events: Any) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
     threading.Thread(target=processes.end_with_parent, daemon=True).start()
+    forward_warnings(events.put)
     import_pools(session.pools)
     _worker.append((session.data.load(), session))
+
+
+def forward_warnings(send: Callable[[Any], None]) -> None:
+    """Has damaged files said by the process that listens, where somebody reads it."""
+    show = warnings.showwarning
+
+    def forward(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, DamagedFileWarning):
+            send(message)
+        else:
+            show(message, category, *place, **more)
+
+    warnings.simplefilter("always", DamagedFileWarning)
+    warnings.showwarning = forward
 
 
 def _attempt_in_worker(trial: Trial) -> bool:
@@ -303,6 +348,9 @@ def listen(futures: Sequence[Future[bool]], events: Any, session: Session, stop_
                 continue
             if isinstance(event, TapnetError):  # of a process whose exceptions do not return otherwise
                 raise event
+            if isinstance(event, Warning):
+                warnings.warn(event, stacklevel=2)
+                continue
             session.on_event(event)
     except BaseException:
         stop_all.set()  # whoever waits for the processes now: they end after their epoch

@@ -217,7 +217,7 @@ def require_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise TapnetError("a cluster needs Ray: pip install 'tapnet[cluster]'") from None
+        raise TapnetError("a cluster needs Ray: pip install ray") from None
     return ray
 
 

@@ -5,12 +5,7 @@ import { categoryName, draw, level, mark, pictureFile, plan, size, swatch } from
 const LISTED = 500; // graphs in the list at once
 const ROWS = 200; // nodes in the table of all
 const MANY = 150; // nodes; more need larger pictures
-const VOTES = [
-  ["local", "Local"],
-  ["global", "Global"],
-  ["connectivity", "Connectivity"],
-  ["score", "Score"],
-];
+const PAUSE = 150; // milliseconds without a key before the server searches
 
 const at = (id) => document.getElementById(id);
 
@@ -20,7 +15,8 @@ const state = {
   graphs: null, // the data set's, in columns
   predicted: [], // class of each, as the answers come in
   matching: [], // numbers of those that the filters let through
-  source: null, // {number} or {file}
+  found: null, // {text, nodes}: graphs that have the text in the name of their file or of a node
+  source: null, // {number, node} or {file}
   connectivity: null,
   ratios: [],
   view: null,
@@ -74,7 +70,7 @@ async function update() {
       if (source !== state.source) continue;
       if (isNew) {
         source.places = view.places;
-        state.node = null;
+        state.node = source.node ?? null;
         enlarge(view.nodes.length > MANY);
       }
       state.view = { ...view, places: source.places };
@@ -108,7 +104,7 @@ function say(message, aboutFile = false) {
 
 function choose(number) {
   if (state.source?.number === number) return;
-  state.source = { number };
+  state.source = { number, node: state.found?.nodes.get(number) };
   at("file").value = "";
   markChosen();
   update();
@@ -130,6 +126,27 @@ async function chooseFile(file) {
   update();
 }
 
+let searching = Promise.resolve();
+
+/** Names are searched by the server once the keys pause; numbers, classes and sizes are filtered here. */
+function search() {
+  const wanted = () => at("by-number").value.trim();
+  const text = wanted();
+  state.found = null;
+  if (text === "" || !state.model.named) return;
+  searching = new Promise((resolve) => setTimeout(resolve, PAUSE)).then(async () => {
+    if (wanted() !== text) return;
+    try {
+      const { graphs, nodes, searched } = await ask(`/api/search?${new URLSearchParams({ text })}`);
+      if (wanted() !== text) return;
+      state.found = { nodes: new Map(graphs.map((number, i) => [number, nodes[i]])), searched };
+      filter();
+    } catch (error) {
+      say(error.message);
+    }
+  });
+}
+
 function filter() {
   const { graphs, predicted } = state;
   if (!graphs) return;
@@ -139,7 +156,7 @@ function filter() {
   const most = Number(value("by-most")) || Infinity;
   state.matching = [...graphs.class.keys()].filter(
     (i) =>
-      (number === "" || String(i) === number.replace(/^#/, "")) &&
+      (number === "" || String(i) === number.replace(/^#/, "") || state.found?.nodes.has(i)) &&
       (kind === "" || graphs.class[i] === Number(kind)) &&
       graphs.nodes[i] >= least &&
       graphs.nodes[i] <= most &&
@@ -147,7 +164,9 @@ function filter() {
       (part === "" || graphs.part?.[i] === part),
   );
   const waiting = right !== "" && predicted.length < graphs.class.length ? ", still predicting" : "";
-  at("count").textContent = `${state.matching.length} of ${graphs.class.length} graphs${waiting}`;
+  const partly = state.found && state.found.searched < graphs.class.length;
+  const limit = partly ? `; node names: first ${state.found.searched} graphs only` : "";
+  at("count").textContent = `${state.matching.length} of ${graphs.class.length} graphs${waiting}${limit}`;
   fillList();
   markChosen();
 }
@@ -185,6 +204,7 @@ function item(i) {
     made("span", { textContent: right, title: words, ariaHidden: "true" }),
   );
   if (words) row.append(made("span", { className: "unseen", textContent: words }));
+  if (graphs.files) row.append(made("span", { className: "file", textContent: graphs.files[i], title: graphs.files[i] }));
   return row;
 }
 
@@ -466,19 +486,19 @@ function showVotes() {
   at("no-votes").hidden = node !== null && view.layers.length > 0;
   at("votes-table").hidden = node === null || !view.layers.length;
   if (node === null) return;
-  const votes = VOTES.filter(([key]) => view.layers.some((layer) => layer[key]));
-  const head = ["Pooling", ...votes.map(([, word]) => word), "Outcome"];
+  const votes = [...new Set(view.layers.flatMap((layer) => layer.parts)), "score"];
+  const title = (name) => name.charAt(0).toUpperCase() + name.slice(1);
+  const head = ["Pooling", ...votes.map(title), "Outcome"];
   at("votes-head").replaceChildren(...head.map((word) => made("th", { scope: "col", textContent: word })));
   at("votes-body").replaceChildren(
     ...view.layers.map((layer, i) => {
       const row = made("tr");
       row.append(made("th", { scope: "row", textContent: i + 1 }));
       const place = layer.nodes.indexOf(node);
-      for (const [key] of votes) {
-        const cell = made("td", { textContent: place < 0 ? "–" : short(layer[key][place]) });
-        if (place >= 0 && layer[key][place] !== null) {
-          cell.append(made("small", { textContent: ordinal(rank(layer[key], place)) }));
-        }
+      for (const key of votes) {
+        const value = layer[key]?.[place] ?? null; // null: dropped earlier, or the layer does not tell
+        const cell = made("td", { textContent: short(value) });
+        if (value !== null) cell.append(made("small", { textContent: ordinal(rank(layer[key], place)) }));
         row.append(cell);
       }
       row.append(made("td", { textContent: fate(layer, node) }));
@@ -613,9 +633,12 @@ function listen() {
     event.preventDefault(); // the address says which graph
     at("graph").focus();
   });
+  at("by-number").addEventListener("input", search);
   at("filters").addEventListener("input", filter);
-  at("filters").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && event.target.tagName === "INPUT" && state.matching.length) choose(state.matching[0]);
+  at("filters").addEventListener("keydown", async (event) => {
+    if (event.key !== "Enter" || event.target.tagName !== "INPUT") return;
+    await searching;
+    if (state.matching.length) choose(state.matching[0]);
   });
   at("list").addEventListener("click", (event) => {
     const row = event.target.closest('[role="option"]');
@@ -659,20 +682,32 @@ function listen() {
   });
 }
 
+/** An accuracy with what it is to be compared with: the share of the largest class. */
+function accuracyInWords({ accuracy, accuracy_rules: rules, largest_class: largest }) {
+  const words = `${accuracy.map((v) => v.toFixed(1)).join(" ± ")} % (${rules})`;
+  if (!largest) return words;
+  const [name, share] = largest;
+  const verdict = accuracy[0] > share ? "" : ", which the accuracy does not exceed";
+  return `${words}; largest class: ${name}, ${share.toFixed(1)} % of the graphs${verdict}`;
+}
+
 async function start() {
   at("save-svg").disabled = at("save-json").disabled = true;
   at("steps").hidden = true;
   state.model = await ask("/api/model");
   const { model } = state;
   const fold = model.folds && model.fold !== null ? ` (fold ${model.fold} of ${model.folds})` : "";
-  const expected = model.accuracy ? `; cross-validation accuracy: ${model.accuracy.map((v) => v.toFixed(1)).join(" ± ")} % (${model.accuracy_rules})` : "";
-  const majority = model.baseline?.accuracy === undefined ? "" : `; majority class: ${model.baseline.accuracy.toFixed(1)} %`;
-  const about = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}${majority}`;
+  const expected = model.accuracy ? `; cross-validation accuracy: ${accuracyInWords(model)}` : "";
+  const about = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
   at("about").textContent = [about, ...model.notes.map((note) => note[0].toUpperCase() + note.slice(1))].join(". ");
   const kinds = { labels: " with a label on each node", attributes: " with numbers on each node", degrees: "" };
   at("own-hint").textContent =
     `GraphML or node-link JSON${kinds[model.features]}, up to ${model.largest_upload >> 20} MB and ` +
     `${model.most_nodes.toLocaleString("en")} nodes. The file is sent to this server only, and is not stored.`;
+  if (model.named) {
+    at("number-words").textContent = "Number, file or node";
+    at("by-number").inputMode = "text";
+  }
   at("chooser").open = at("own").open = matchMedia("(min-width: 62rem)").matches;
   state.connectivity = model.connectivity;
   state.ratios = [...model.ratios];

@@ -16,9 +16,10 @@ const SCALE = ["#3b528b", "#2c728e", "#21918c", "#5ec962", "#fde725"];
 export function plan(view, places) {
   const height = Math.max(0.4, ...places.map((p) => p[1])) * (WIDTH - 2 * MARGIN);
   const free = height - Math.max(...places.map((p) => p[1])) * (WIDTH - 2 * MARGIN);
+  const top = Math.max(...places.map((p) => p[1]));
   const at = places.map(([x, y]) => [
     MARGIN + x * (WIDTH - 2 * MARGIN),
-    MARGIN + free / 2 + y * (WIDTH - 2 * MARGIN),
+    MARGIN + free / 2 + (top - y) * (WIDTH - 2 * MARGIN), // upwards, as in the pictures of `tapnet show`
   ]);
   const radius = usualRadius(view, at, height);
   const mark = radius >= 5 ? marks(view) : null;

@@ -199,7 +199,27 @@ def chains_of_dataset(dataset: GraphDataset, chain: Chain, sizes: Tensor) -> Cha
 
     settings = {"ratios": chain.ratios, "vectors": chain.vectors, "version": VERSION}
     title = f"{dataset.name}: coarser graphs"
-    return Chains(chain, sizes, computed_once(chain.kind, dataset.checksum, settings, len(dataset), compute, title))
+
+    def fits(arrays: Mapping[str, PerItem]) -> bool:
+        steps = range(len(chain.ratios))
+        pooling = (_fits(arrays, f"pooling {i}", sizes[i + 1] * chain.vectors, sizes[i]) for i in steps)
+        adjacency = (_fits(arrays, f"adjacency {i}", sizes[i + 1], sizes[i + 1]) for i in steps)
+        return all(pooling) and all(adjacency)
+
+    arrays = computed_once(chain.kind, dataset.checksum, settings, len(dataset), compute, title, fits=fits)
+    return Chains(chain, sizes, arrays)
+
+
+def _fits(arrays: Mapping[str, PerItem], name: str, rows: Tensor, columns: Tensor) -> bool:
+    """Whether these can be matrices of so many rows and columns, one of each graph."""
+    count, column, value = (arrays[f"{name} {part}"] for part in ("count", "column", "value"))
+    if (count.values.dtype, column.values.dtype, value.values.dtype) != (torch.int32, torch.int32, torch.float32):
+        return False
+    if not (torch.equal(count.ptr.diff(), rows) and torch.equal(column.ptr, value.ptr) and (count.values >= 0).all()):
+        return False
+    entries = torch.cat([count.values.new_zeros(1), count.values]).cumsum(0)[count.ptr].diff()  # of each graph
+    widest = repeated(columns, entries) if torch.equal(entries, column.ptr.diff()) else None
+    return widest is not None and bool(((column.values >= 0) & (column.values < widest)).all())
 
 
 def chains_of_batch(batch: GraphBatch, chain: Chain, sizes: Tensor) -> Levels:

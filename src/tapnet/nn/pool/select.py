@@ -183,13 +183,14 @@ def check_ratio(ratio: float | int) -> float | int:
     """The ratio as Python's own float or int.
 
     Raises:
-        SettingError: if it is neither a share in (0, 1] nor a whole number of nodes.
+        SettingError: if it is neither a share in (0, 1] nor a whole number of nodes, below 2⁶³.
     """
     if isinstance(ratio, Tensor) and ratio.dim() == 0:
         ratio = ratio.item()
     whole = isinstance(ratio, Integral)
-    if isinstance(ratio, bool) or not isinstance(ratio, Real) or not (ratio >= 1 if whole else 0 < ratio <= 1):
-        raise SettingError(f"ratio is a float above 0 and at most 1, or a whole number of nodes, not {ratio!r}")
+    if isinstance(ratio, bool) or not isinstance(ratio, Real) or not (1 <= ratio < 2**63 if whole else 0 < ratio <= 1):
+        words = "a float above 0 and at most 1, or a whole number of nodes below 2**63"
+        raise SettingError(f"ratio is {words}, not {ratio!r:.100}")
     return int(ratio) if whole else float(ratio)
 
 

@@ -1,0 +1,148 @@
+"""Splits that a user chooses: by groups, by scaffolds, by a column of the table, or out of a JSON file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tapnet.data.checks import graph_codes
+from tapnet.data.dataset import GraphDataset
+from tapnet.data.splits import Split, Splits, grouped_folds, split_by_folds
+from tapnet.errors import DataError, SettingError
+
+WORDS = ("random", "scaffold", "deduplicate", "group:COLUMN", "column:NAME", "FILE.json")
+PARTS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+
+
+def choose_splits(split: str | Path | None, dataset: GraphDataset, folds: int) -> Splits | None:
+    """Makes the splits that a user asks for.
+
+    Args:
+        split: None or ``"random"`` for stratified folds; ``"scaffold"`` for folds that keep molecules of one
+            Bemis-Murcko scaffold together; ``"deduplicate"`` for folds that keep copies of a graph together;
+            ``"group:COLUMN"`` for folds that keep graphs of equal values in a column of the table together;
+            ``"column:NAME"`` for one split that a column of the table names (train, validation, test); or a JSON file:
+            a list of splits with the numbers of graphs under "train", "validation" (or "val") and "test", or the format
+            of Errica and others ("test" and "model_selection").
+        dataset: the data.
+        folds: the number of folds, where they are made here.
+
+    Returns:
+        The splits; None for stratified folds.
+
+    Raises:
+        SettingError: for words that mean nothing here, or folds that cannot be made.
+        DataError: for a file that cannot be read, or does not fit the data.
+    """
+    if split is None or split == "random":
+        return None
+    words = str(split)
+    if words == "scaffold":
+        from tapnet.data.scaffolds import scaffold_groups
+
+        if dataset.smiles is None:
+            raise SettingError(f"{dataset.name} has no molecules, so there are no scaffolds to split by")
+        return _by_groups(words, scaffold_groups(dataset.smiles), dataset, folds)
+    if words == "deduplicate":
+        return _by_groups(words, graph_codes(dataset).tolist(), dataset, folds)
+    kind, colon, column = words.partition(":")
+    if colon and kind == "group":
+        return _by_groups(words, _column(dataset, column), dataset, folds)
+    if colon and kind == "column":
+        return Splits(words, (_by_names(_column(dataset, column), column),))
+    if words.endswith(".json"):
+        return read_splits(Path(words), len(dataset))
+    raise SettingError(f"split is one of {', '.join(WORDS)}, not {words!r}")
+
+
+def _by_groups(name: str, groups: Sequence[Hashable], dataset: GraphDataset, folds: int) -> Splits:
+    parts = grouped_folds(groups, folds, y=dataset.y)
+    whole = [split_by_folds(parts, fold, validation=False) for fold in range(folds)]
+    return Splits(name, tuple(whole))
+
+
+def _column(dataset: GraphDataset, name: str) -> Sequence[Hashable]:
+    columns = dataset.graph_columns or {}
+    if name not in columns:
+        known = f"it has {', '.join(columns)}" if columns else "it has none"
+        raise SettingError(f"the table of {dataset.name} has no other column {name!r}; {known}")
+    return columns[name]
+
+
+def _by_names(values: Sequence[Hashable], column: str) -> Split:
+    found: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
+    for i, value in enumerate(values):
+        part = PARTS.get(str(value).strip().lower())
+        if part is None:
+            raise DataError(
+                f"the column {column!r} says {value!r} of graph {i}, where train, validation or test belongs"
+            )
+        found[part].append(i)
+    if not found["train"] or not found["test"]:
+        raise DataError(f"the column {column!r} names no graphs for training, or none for testing")
+    parts = {name: torch.tensor(numbers) for name, numbers in found.items()}
+    return Split(parts["train"], parts["validation"] if found["validation"] else None, parts["test"])
+
+
+# ---- files ----
+
+
+def read_splits(file: Path, graphs: int) -> Splits:
+    """Reads splits from a JSON file.
+
+    Args:
+        file: a list (or one) of objects with "train", "validation" or "val", and "test", or of Errica and others' with
+            "test" and "model_selection".
+        graphs: how many there are.
+
+    Raises:
+        DataError: if the file cannot be read, or names graphs that are not there, twice, or in two parts.
+    """
+    try:
+        if file.stat().st_size > 1 << 28:
+            raise DataError(f"{file}: too large for a file of splits")
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{file}: no splits can be read ({error})") from None
+    listed = content if isinstance(content, list) else [content]
+    if not listed or not all(isinstance(one, Mapping) for one in listed):
+        raise DataError(f"{file}: a list of splits was expected, each with train and test")
+    return Splits(file.name, tuple(_split_in(one, f"{file}, split {i}", graphs) for i, one in enumerate(listed)))
+
+
+def _split_in(one: Mapping[str, Any], where: str, graphs: int) -> Split:
+    chosen = one.get("model_selection", [one])
+    inner = chosen[0] if isinstance(chosen, list) and chosen and isinstance(chosen[0], Mapping) else one
+    train, test = (
+        _numbers(inner.get("train"), f"{where}, train", graphs),
+        _numbers(one.get("test"), f"{where}, test", graphs),
+    )
+    held_out = inner.get("validation", inner.get("val", inner.get("valid")))
+    validation = None if held_out is None else _numbers(held_out, f"{where}, validation", graphs)
+    every = torch.cat([train, test] if validation is None else [train, validation, test])
+    if len(every.unique()) != len(every):
+        raise DataError(f"{where}: a graph is named twice")
+    return Split(train, validation, test)
+
+
+def _numbers(values: Any, where: str, graphs: int) -> Tensor:
+    try:
+        numbers: NDArray[Any] = np.asarray(values)
+    except ValueError:
+        numbers = np.zeros(0)
+    if numbers.ndim != 1 or not len(numbers) or not np.issubdtype(numbers.dtype, np.integer):
+        raise DataError(f"{where}: a list of the numbers of graphs was expected")
+    if numbers.min() < 0 or numbers.max() >= graphs:
+        raise DataError(f"{where}: graph {int(numbers.max())} is not there; the graphs are 0 to {graphs - 1}")
+    return torch.from_numpy(numbers.astype(np.int64))

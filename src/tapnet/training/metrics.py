@@ -1,0 +1,213 @@
+"""Metrics by name, as scikit-learn computes them; accuracies are in percent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapnet.data.dataset import Task
+from tapnet.errors import SettingError, did_you_mean
+
+Array = NDArray[Any]
+ROUNDING = 1e-3  # of percents; those of stored trials have six digits
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One way to measure predictions.
+
+    Attributes:
+        name: as users and results name it.
+        function: targets and predictions of one target → a number.
+        tasks: the kinds of targets that it is for.
+        higher_is_better: whether it is to be large.
+        of: what it takes of a prediction: "classes", "probabilities" or "numbers".
+        percent: whether it is reported in percent.
+    """
+
+    name: str
+    function: Callable[[Array, Array], float]
+    tasks: tuple[Task, ...]
+    higher_is_better: bool = True
+    of: str = "classes"
+    percent: bool = False
+
+    def in_words(self, value: float, deviation: float | None = None) -> str:
+        """A value as it is printed: accuracies in percent, others with three digits and their name."""
+        digits, unit = (1, " %") if self.percent else (3, "")
+        name = "" if self.name == "accuracy" else f"{self.name} "
+        spread = "" if deviation is None else f" ± {deviation:.{digits}f}"
+        return f"{name}{value:.{digits}f}{spread}{unit}"
+
+    def is_better(self, value: float, than: float) -> bool:
+        """Whether a value is better than another, by more than rounding."""
+        margin = ROUNDING if self.percent else ROUNDING / 100
+        return value > than + margin if self.higher_is_better else value < than - margin
+
+    def __call__(self, y: Array, predicted: Array) -> float:
+        """The metric; the mean over the targets that it can be computed for, where there are several.
+
+        Args:
+            y: ``[n]`` classes, or ``[n, T]`` labels or numbers with NaN for what is missing.
+            predicted: ``[n, C]`` probabilities of the classes, or ``[n, T]`` probabilities of the labels, or numbers.
+
+        Returns:
+            NaN where it is not defined, such as the ROC-AUC of graphs of one class.
+        """
+        factor = 100.0 if self.percent else 1.0
+        if y.ndim == 1:
+            return factor * self._of_one(y, predicted)
+        found = []
+        for target, column in zip(y.T, predicted.T, strict=True):
+            there = ~np.isnan(target)
+            if there.any():
+                one = target[there]
+                known = one.astype(np.int64) if self.of != "numbers" else one
+                value = np.stack([1 - column[there], column[there]], 1) if self.of != "numbers" else column[there]
+                found.append(self._of_one(known, value))
+        defined = [value for value in found if np.isfinite(value)]
+        return factor * float(np.mean(defined)) if defined else float("nan")
+
+    def _of_one(self, y: Array, predicted: Array) -> float:
+        given = predicted.argmax(1) if self.of == "classes" else predicted
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is not defined is NaN
+            try:
+                return float(self.function(y, given))
+            except ValueError:  # one class only, or NaN among the predictions
+                return float("nan")
+
+
+def _roc_auc(y: Array, p: Array) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    if p.shape[1] == 2:
+        return float(roc_auc_score(y, p[:, 1]))
+    return float(roc_auc_score(y, p, multi_class="ovr", labels=np.arange(p.shape[1])))
+
+
+def _average_precision(y: Array, p: Array) -> float:
+    from sklearn.metrics import average_precision_score
+
+    if p.shape[1] == 2:
+        return float(average_precision_score(y, p[:, 1]))
+    return float(average_precision_score(np.eye(p.shape[1])[y], p))
+
+
+def _log_loss(y: Array, p: Array) -> float:
+    from sklearn.metrics import log_loss
+
+    return float(log_loss(y, p.astype(np.float64), labels=np.arange(p.shape[1])))
+
+
+def _brier(y: Array, p: Array) -> float:
+    """Of two classes as scikit-learn has it, and the sum over the classes where there are more."""
+    if p.shape[1] == 2:
+        return float(np.mean((p[:, 1] - y) ** 2))
+    return float(np.mean(((p - np.eye(p.shape[1])[y]) ** 2).sum(1)))
+
+
+def _f1(y: Array, predicted: Array) -> float:
+    from sklearn.metrics import f1_score
+
+    if max(y.max(initial=0), predicted.max(initial=0)) <= 1:
+        return float(f1_score(y, predicted, zero_division=0))
+    return float(f1_score(y, predicted, average="macro", zero_division=0))
+
+
+def _of_sklearn(name: str) -> Callable[[Array, Array], float]:
+    def function(y: Array, predicted: Array) -> float:
+        from sklearn import metrics
+
+        return float(getattr(metrics, name)(y, predicted))
+
+    return function
+
+
+def _r2(y: Array, predicted: Array) -> float:
+    from sklearn.metrics import r2_score
+
+    return float(r2_score(y, predicted)) if len(y) > 1 else float("nan")
+
+
+def _spearman(y: Array, predicted: Array) -> float:
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(y, predicted).statistic) if len(y) > 1 else float("nan")
+
+
+_CLASSES: tuple[Task, ...] = ("classification", "multilabel")
+_NUMBERS: tuple[Task, ...] = ("regression",)
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", lambda y, p: float(np.mean(y == p)), _CLASSES, percent=True),
+        Metric("balanced_accuracy", _of_sklearn("balanced_accuracy_score"), _CLASSES, percent=True),
+        Metric("roc_auc", _roc_auc, _CLASSES, of="probabilities"),
+        Metric("average_precision", _average_precision, _CLASSES, of="probabilities"),
+        Metric("f1", _f1, _CLASSES),
+        Metric("mcc", _of_sklearn("matthews_corrcoef"), _CLASSES),
+        Metric("log_loss", _log_loss, _CLASSES, higher_is_better=False, of="probabilities"),
+        Metric("brier", _brier, _CLASSES, higher_is_better=False, of="probabilities"),
+        Metric("mae", _of_sklearn("mean_absolute_error"), _NUMBERS, higher_is_better=False, of="numbers"),
+        Metric("rmse", _of_sklearn("root_mean_squared_error"), _NUMBERS, higher_is_better=False, of="numbers"),
+        Metric("r2", _r2, _NUMBERS, of="numbers"),
+        Metric("spearman", _spearman, _NUMBERS, of="numbers"),
+    )
+}
+DEFAULT_METRIC: dict[Task, str] = {"classification": "accuracy", "multilabel": "roc_auc", "regression": "rmse"}
+
+
+def find_metrics(names: str | Iterable[str] | None, task: Task) -> list[Metric]:
+    """Metrics by name.
+
+    Args:
+        names: one name, several separated by commas or in a list; None means the task's usual one.
+        task: what they are to measure.
+
+    Raises:
+        SettingError: for a name that there is not, or a metric of another kind of target.
+
+    Example:
+        >>> [metric.name for metric in find_metrics("roc_auc,f1", "classification")]
+        ['roc_auc', 'f1']
+    """
+    words = names.split(",") if isinstance(names, str) else list(names or [DEFAULT_METRIC[task]])
+    found = []
+    for word in dict.fromkeys(word.strip().lower().replace("-", "_") for word in words):
+        if word not in METRICS:
+            raise SettingError(
+                f"there is no metric {word!r}; known are {', '.join(METRICS)}{did_you_mean(word, METRICS)}"
+            )
+        if task not in METRICS[word].tasks:
+            fitting = ", ".join(name for name, metric in METRICS.items() if task in metric.tasks)
+            raise SettingError(f"the metric {word} is not for {task}; known for it are {fitting}")
+        found.append(METRICS[word])
+    return found
+
+
+def trivial_predictions(task: Task, y: Array, train: Array, test: Array, num_classes: int) -> Array:
+    """What a predictor says that knows only the training targets: how frequent each class is, or their mean.
+
+    Args:
+        task: what is predicted.
+        y: ``[G]`` or ``[G, T]`` of all graphs.
+        train: the numbers of the training graphs.
+        test: the numbers of the test graphs.
+        num_classes: C.
+
+    Returns:
+        ``[n, C]`` or ``[n, T]``: the same for each test graph.
+    """
+    if task == "classification":
+        row = np.bincount(y[train], minlength=num_classes) / len(train)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a column without a value
+            row = np.nan_to_num(np.nanmean(y[train].astype(np.float64), axis=0))
+    return np.tile(row, (len(test), 1))

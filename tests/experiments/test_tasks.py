@@ -1,0 +1,164 @@
+"""Numbers, several labels with gaps, metrics, splits and edges, through the same call as classes."""
+
+import csv
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import tapnet
+from tapnet.errors import DataError, SettingError
+from tapnet.experiments.load_run import load_run
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return tapnet.load_dataset("MUTAG")
+
+
+FEW = {"epochs": 3, "folds": 3, "jobs": 1, "progress": lambda _: None}
+
+
+@pytest.fixture
+def sizes(mutag):
+    """MUTAG with a number to predict: the size of the graph in hundreds, one of them missing."""
+    y = mutag.nodes_per_graph.float().unsqueeze(1) * 100
+    y[3] = math.nan
+    return replace(mutag, y=y, classes=(), class_names=None, task="regression", target_names=("size",))
+
+
+@pytest.fixture
+def labels(mutag):
+    """MUTAG with two yes/no labels and gaps."""
+    y = torch.stack([mutag.y.float(), (mutag.nodes_per_graph > 17).float()], dim=1)
+    y[::5, 0] = math.nan
+    return replace(mutag, y=y, classes=(), class_names=None, task="multilabel", target_names=("active", "large"))
+
+
+def test_a_number_is_learned_in_its_own_units(sizes):
+    found = tapnet.cross_validate(sizes, metric="rmse,r2,mae", lr=0.01, **FEW | {"epochs": 25})
+    assert found.metric == "rmse"
+    assert found.mean < found.baseline["rmse"]
+    assert found.baseline["rmse"] == pytest.approx(450, rel=0.2)  # in hundreds of nodes, not in deviations
+    values = found.to_dict()
+    assert values["task"] == "regression"
+    assert values["metrics"].keys() == values["baseline"].keys() == {"rmse", "r2", "mae"}
+    assert all("validation" in fold for fold in values["folds"])
+    json.dumps(values, allow_nan=False)
+
+
+def test_labels_with_gaps_are_learned(labels):
+    found = tapnet.cross_validate(labels, lr=0.01, **FEW | {"epochs": 15})
+    assert found.metric == "roc_auc"
+    assert found.mean > 0.6
+    assert found.baseline["roc_auc"] == 0.5
+
+
+def test_a_gap_has_no_part_in_the_loss(labels):
+    from tapnet.models.base import DataShape
+    from tapnet.models.registry import find_model
+    from tapnet.training.task import mean_loss
+
+    model = find_model("tapnet").network(DataShape.of(labels), find_model("tapnet").make_settings("", {}))
+    outputs, y = torch.tensor([[1.0, 2.0], [3.0, -1.0]]), torch.tensor([[1.0, math.nan], [0.0, 1.0]])
+    expected = torch.nn.functional.binary_cross_entropy_with_logits(
+        torch.tensor([1.0, 3.0, -1.0]), torch.tensor([1.0, 0.0, 1.0])
+    )
+    torch.testing.assert_close(mean_loss(model, outputs, y), expected)
+
+
+def test_predictions_of_every_graph_are_stored(mutag, tmp_path):
+    found = tapnet.cross_validate(mutag, out=tmp_path, metric="roc_auc,accuracy", **FEW)
+    rows = list(csv.DictReader((tmp_path / "predictions.csv").open()))
+    assert [int(row["graph"]) for row in rows] == list(range(188))
+    right = np.mean([row["class"] == row["prediction"] for row in rows])
+    folds = {r.trial.fold: len(r.predicted["test"].graphs) for r in found.results}
+    accuracy = sum(score * folds[i] for i, score in enumerate(found.scores_by("accuracy"))) / 188
+    assert 100 * right == pytest.approx(accuracy, abs=0.01)
+    again = load_run(tmp_path)
+    assert again.metric == "roc_auc"
+    assert again.scores == found.scores
+
+
+def test_the_epoch_is_chosen_by_the_metric_that_was_asked_for(mutag):
+    found = tapnet.cross_validate(mutag, select_by="roc_auc", **FEW)
+    for result in found.results:
+        curve = result.curves["validation_roc_auc"]
+        assert result.reading.epoch == 1 + int(np.argmax(curve))
+    assert found.results[0].trial.key != tapnet.cross_validate(mutag, **FEW).results[0].trial.key
+
+
+def test_balanced_classes_count_the_same(mutag):
+    from tapnet.training.task import balanced_weights
+
+    weight = balanced_weights(mutag.y, 2)
+    count = mutag.y.bincount()
+    assert weight[0] * count[0] == pytest.approx(float(weight[1] * count[1]))
+    found = tapnet.cross_validate(mutag, class_weight="balanced", metric="balanced_accuracy", **FEW)
+    assert found.results[0].trial.class_weight == "balanced"
+
+
+def test_groups_stay_together_and_files_of_splits_are_read(mutag, tmp_path):
+    groups = tuple(str(i // 4) for i in range(188))
+    data = replace(mutag, graph_columns={"batch": groups})
+    found = tapnet.cross_validate(data, split="group:batch", **FEW)
+    parts = [{groups[i] for i in r.predicted["test"].graphs.tolist()} for r in found.results]
+    assert not parts[0] & parts[1] | parts[0] & parts[2] | parts[1] & parts[2]
+    whole = list(range(188))
+    file = tmp_path / "splits.json"
+    errica = {"test": whole[:20], "model_selection": [{"train": whole[40:], "validation": whole[20:40]}]}
+    file.write_text(json.dumps([errica]))
+    one = tapnet.cross_validate(mutag, split=file, **FEW)
+    assert one.results[0].predicted["test"].graphs.tolist() == whole[:20]
+    assert one.results[0].predicted["validation"].graphs.tolist() == whole[20:40]
+    assert one.results[0].trial.folds == 1
+    file.write_text(json.dumps([{"train": [1, 2], "test": [2]}]))
+    with pytest.raises(DataError, match="twice"):
+        tapnet.cross_validate(mutag, split=file, **FEW)
+    file.write_text(json.dumps([{"train": [1, 2], "test": [188]}]))
+    with pytest.raises(DataError, match="188"):
+        tapnet.cross_validate(mutag, split=file, **FEW)
+    with pytest.raises(SettingError, match="batches"):
+        tapnet.cross_validate(data, split="group:batches", **FEW)
+
+
+def test_copies_of_a_graph_stay_together(mutag):
+    from tapnet.data.checks import graph_codes
+
+    found = tapnet.cross_validate(mutag, split="deduplicate", **FEW)
+    codes = graph_codes(mutag)
+    parts = [set(codes[r.predicted["test"].graphs].tolist()) for r in found.results]
+    assert not parts[0] & parts[1] | parts[0] & parts[2] | parts[1] & parts[2]
+
+
+def test_a_model_of_edges_is_stored_and_predicts(mutag, tmp_path):
+    tapnet.cross_validate(mutag, conv="gine", out=tmp_path, final=True, **FEW)
+    model = tapnet.load_model(tmp_path)
+    assert model.network.reads_edges
+    with_edges = model.predict(mutag).probabilities
+    assert np.isfinite(with_edges).all()
+    other = replace(mutag, edge_labels=torch.zeros_like(mutag.edge_labels))
+    assert not np.allclose(with_edges, model.predict(other).probabilities)
+    without = replace(mutag, edge_labels=None, edge_label_values=None)
+    with pytest.raises(DataError, match="edges"):
+        model.predict(without)
+
+
+def test_a_model_of_numbers_predicts_in_their_units(sizes, tmp_path):
+    tapnet.cross_validate(sizes, out=tmp_path, final=True, lr=0.01, **FEW | {"epochs": 25})
+    found = tapnet.load_model(tmp_path).predict(sizes)
+    assert found.target_names == ("size",)
+    assert found.values.shape == (188, 1)
+    assert abs(found.values.mean() - 1790) < 500
+
+
+def test_edges_are_part_of_the_data_of_a_model_that_reads_them(mutag):
+    plain = tapnet.cross_validate(mutag, **FEW).results[0].trial
+    edges = tapnet.cross_validate(mutag, conv="gine", **FEW).results[0].trial
+    assert plain.data == mutag.checksum
+    assert edges.data != plain.data
+    other = replace(mutag, edge_labels=torch.zeros_like(mutag.edge_labels))
+    assert tapnet.cross_validate(other, conv="gine", **FEW).results[0].trial.data != edges.data
