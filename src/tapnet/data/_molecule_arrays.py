@@ -1,4 +1,4 @@
-"""What RDKit says of molecules, as packed integers. Other processes run this module: it imports NumPy and RDKit alone."""
+"""What RDKit says of molecules, as packed integers. Other processes run this module: it imports little else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,8 +42,10 @@ def molecule_arrays(texts: Sequence[str]) -> MoleculeArrays:
         The arrays; see `atom_values` and `bond_values` for what is packed into them.
     """
     parts = in_parallel(_read_arrays, texts)
-    joined = (np.concatenate(columns, axis=-1) for columns in zip(*(part[:-1] for part in parts), strict=True))
-    return MoleculeArrays(*joined, smiles=[smiles for part in parts for smiles in part.smiles])
+    columns = zip(*(part[:-1] for part in parts), strict=True)
+    num_atoms, num_bonds, atoms, bonds, ends = (np.concatenate(column, axis=-1) for column in columns)
+    smiles = [text for part in parts for text in part.smiles]
+    return MoleculeArrays(num_atoms, num_bonds, atoms, bonds, ends, smiles)
 
 
 def canonical_smiles(texts: Sequence[str]) -> list[str]:
@@ -190,7 +193,7 @@ def in_parallel(function: Callable[[Sequence[str]], Any], texts: Sequence[str]) 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = max(1, min(cores, len(texts) // LEAST_FOR_A_PROCESS))
     bounds = [len(texts) * i // count for i in range(count + 1)]
-    own, *others = (texts[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False))
+    own, *others = (texts[start:stop] for start, stop in pairwise(bounds))
     with contextlib.ExitStack() as stack:
         processes = [stack.enter_context(_process(function.__name__, part)) for part in others]
         results = [function(own)]

@@ -155,10 +155,8 @@ def copies_of_molecules(dataset: GraphDataset, smiles: Sequence[str], targets: T
     copied = count[group] > 1 if len(alike) else np.zeros(0, np.bool_)
     if copied.any():
         other = 0 if targets is None else int((copied & _contradicted(targets.y[alike], group)).sum())
-        contradicting = f", {other} of them one with another target" if other else ""
-        notes.append(
-            f"{int(copied.sum())} of {len(smiles)} molecules have a copy (the same canonical SMILES){contradicting}"
-        )
+        copies = f"{int(copied.sum())} of {len(smiles)} molecules have a copy (the same canonical SMILES)"
+        notes.append(copies + (f", {other} of them one with another target" if other else ""))
     return tuple(notes)
 
 

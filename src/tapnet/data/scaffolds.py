@@ -70,7 +70,9 @@ def scaffold_split(
     count = dict(sorted(Counter(groups).items(), key=lambda item: item[1]))  # stable: as they first occur
     small_enough = min(test_size, validation_size if sizes[1] else train_size)
     small = [group for group, size in count.items() if size <= small_enough]
-    np.random.default_rng(seed).shuffle(small)  # a list: an array would be shuffled into another order
+    order = list(range(len(small)))
+    np.random.default_rng(seed).shuffle(order)  # a list, as there
+    small = [small[i] for i in order]
     part, test, validation = {}, 0, 0
     for group in [*small, *(group for group, size in count.items() if size > small_enough)]:
         if test + count[group] <= test_size:

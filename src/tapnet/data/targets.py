@@ -16,6 +16,7 @@ from tapnet.files import printable
 
 MOST_CLASSES = 10  # of whole numbers; a column with more distinct ones is a number to predict
 MISSING = {"", "nan", "na", "n/a", "#n/a", "null", "<na>"}  # in lower case
+LARGEST = float(np.finfo(np.float32).max)
 YES_NO = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
@@ -120,7 +121,7 @@ class _Table:
                 continue
             number = YES_NO.get(str(cell).lower()) if yes_no else None
             number = _number(cell) if number is None else number
-            if number is None or abs(number) > np.finfo(np.float32).max:
+            if number is None or abs(number) > LARGEST:
                 place = self.where(row, list(self.cells).index(name))
                 raise DataError(f"{place}: {printable(cell)[:40]!r} where a number or an empty cell belongs")
             found[row] = number

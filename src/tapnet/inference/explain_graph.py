@@ -48,6 +48,7 @@ class ExplainedGraph:
         category: The category of each node, ``[N]``.
         category_names: What the categories mean.
         features: What the categories are: labels or degrees; ``"attributes"`` where nodes have numbers instead.
+        smiles: Of a molecule.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ExplainedGraph:
     category: NDArray[np.int64]
     category_names: tuple[str, ...]
     features: Features = "labels"
+    smiles: str | None = None
 
     @property
     def answer(self) -> str:
@@ -156,6 +158,7 @@ def explain_member(
         category.numpy(),
         names,
         model.features,
+        data.smiles[number] if data.smiles else None,
     )
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from tapnet.data.catalog import find_entry, names_by_count
 from tapnet.data.dataset import Features, GraphDataset, Task
@@ -61,11 +61,10 @@ def load_dataset(
         >>> load_dataset("MUTAG")
         GraphDataset('MUTAG', graphs=188, nodes=3371, edges=3721, classes=2, labels=7)
     """
-    columns: dict[str, Any] = {"smiles": smiles, "target": target, "task": task}
     with reading(name_or_path):
         layout, place = find(name_or_path, data_dir, download=download)
-        if layout.kind == "molecules" or any(given is not None for given in columns.values()):
-            dataset = read_layout(layout, **columns)
+        if layout.kind == "molecules" or any(given is not None for given in (smiles, target, task)):
+            dataset = read_layout(layout, smiles=smiles, target=target, task=task)
         else:
             dataset = parsed_cache.load(layout) or _read(layout, place)
     for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again

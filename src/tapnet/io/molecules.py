@@ -1,4 +1,4 @@
-"""Files of molecules: tables (.csv, .tsv) with a column of SMILES, lists of SMILES (.smi), and SDF; each also as .gz."""
+"""Files of molecules: tables (.csv, .tsv) with a column of SMILES, lists of SMILES (.smi) and SDF, all also as .gz."""
 
 from __future__ import annotations
 
@@ -100,6 +100,8 @@ def read_molecule_table(
     path = Path(path)
     table = _read_table(path)
     columns = _Columns.choose(table, smiles, target)
+    if task is not None and target is None and not columns.targets:
+        raise DataError(f"{path}: which column is the target? The columns are {table.listed()}")
     texts = [cell if "M  END" in cell else cell.strip() for cell in table.column(columns.smiles)]
     places = [f"line {line}" for line in table.lines]
     notes = []
@@ -112,6 +114,8 @@ def read_molecule_table(
     kept = [i for i, text in enumerate(texts) if text]
     if len(kept) < len(texts):
         left_out([i for i, text in enumerate(texts) if not text], "without a molecule")
+    if not kept:
+        raise DataError(f"{path}: no row has a molecule in the column {printable(columns.smiles)}")
     if columns.targets:
         targets = _targets(table, columns.targets, task, kept, path)
         if not targets.known.all():
@@ -125,8 +129,6 @@ def read_molecule_table(
             raise DataError(f"{path}: no row has a valid molecule: {named}")
         left_out(wrong, "not valid", named)
         kept = [i for i, atoms in zip(kept, read.num_atoms, strict=True) if atoms]
-    if not kept:
-        raise DataError(f"{path}: no row has a molecule" + (" and a target" if columns.targets else ""))
     found = _targets(table, columns.targets, task, kept, path) if columns.targets else None
     cells = {key: tuple(table.rows[i][c] for i in kept) for c, key in enumerate(table.header)}
     names = cells.get(columns.names or "")
@@ -230,9 +232,9 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 
 def _counts_rows(cells: Sequence[str]) -> bool:
-    """Whether a column is 1, 2, 3 and so on, perhaps with gaps."""
+    """Whether a column is 1, 2, 3 and so on, perhaps with gaps, and not a few classes in their order."""
     numbers = np.asarray(cells, dtype=np.float64)
-    return len(cells) > 1 and bool((np.diff(numbers) > 0).all() and (numbers == np.floor(numbers)).all())
+    return len(cells) > MOST_CLASSES and bool((np.diff(numbers) > 0).all() and (numbers == np.floor(numbers)).all())
 
 
 # ---- files ----

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.viz.graph_layout import graph_layout
+from tapnet.viz.molecules import draw_explained_molecule
 from tapnet.viz.style import COLOURS, GREY, INK, PALE, SCALE, ink_on, new_figure
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     """Draws an explained graph: the input, then what each pooling layer keeps, every node at the same place.
 
     A node's size is the score by which the layer chose, its colour and letters are its category; dropped nodes are
-    grey. A score does not measure a node's effect on the prediction.
+    grey. A score does not measure a node's effect on the prediction. Molecules are drawn as chemists draw them.
 
     Args:
         graph: From :func:`tapnet.inference.explain_graph.explain_graph`.
@@ -124,6 +125,8 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     Returns:
         The figure; :func:`~tapnet.viz.style.save` writes it.
     """
+    if graph.smiles is not None:
+        return draw_explained_molecule(graph)
     edges, layers = graph.edges, graph.explanation.layers
     at = graph_layout(edges, len(graph.category))
     large, panels = len(at) > MANY_NODES, len(layers) + 1

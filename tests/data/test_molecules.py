@@ -1,0 +1,132 @@
+"""Molecules as graphs: what RDKit knows of atoms and bonds, the same for every way to write a molecule."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from tapnet import GraphDataset
+from tapnet.errors import DataError, SettingError
+
+Chem = pytest.importorskip("rdkit.Chem")
+
+MOLECULES = ["CCO", "c1ccccc1C(=O)[O-]", "C[C@H](N)C(=O)O", "C/C=C/C#N", "[Na+].[Cl-]", "C[C@H]1CC[C@@H](C)CC1"]
+
+
+def atoms_of(dataset, graph):
+    nodes = slice(dataset.node_ptr[graph], dataset.node_ptr[graph + 1])
+    rows = [dataset.node_label_values[i] for i in dataset.node_labels[nodes].tolist()]
+    return [dict(zip(dataset.node_columns, row, strict=True)) for row in rows]
+
+
+def bonds_of(dataset, graph):
+    data = dataset[graph]
+    rows = (dataset.edge_label_values[i] for i in data.edge_labels.tolist())
+    pairs = map(tuple, data.edge_index.T.tolist())
+    return {pair: dict(zip(dataset.edge_columns, row, strict=True)) for pair, row in zip(pairs, rows, strict=True)}
+
+
+def test_atoms_and_bonds_carry_what_rdkit_knows():
+    dataset = GraphDataset.from_smiles(MOLECULES)
+    assert [len(atoms_of(dataset, i)) for i in range(6)] == [3, 9, 6, 5, 2, 8]
+    carbon = {"element": "C", "degree": 1, "charge": 0, "hydrogens": 3, "aromatic": False}
+    carbon |= {"hybridisation": "SP3", "ring": False, "chirality": ""}
+    assert atoms_of(dataset, 0)[0] == carbon
+    acid = atoms_of(dataset, 1)
+    assert acid[0] == carbon | {"degree": 2, "hydrogens": 1, "aromatic": True, "hybridisation": "SP2", "ring": True}
+    assert (acid[-1]["element"], acid[-1]["charge"]) == ("O", -1)
+    assert [atom["chirality"] for atom in atoms_of(dataset, 2)] == ["", "S", "", "", "", ""]
+    plain = {"type": "SINGLE", "conjugated": False, "ring": False, "stereo": ""}
+    assert bonds_of(dataset, 0) == dict.fromkeys([(0, 1), (1, 0), (1, 2), (2, 1)], plain)
+    nitrile = bonds_of(dataset, 3)
+    assert nitrile[1, 2] == {"type": "DOUBLE", "conjugated": True, "ring": False, "stereo": "E"}
+    assert (nitrile[3, 4]["type"], bonds_of(dataset, 1)[0, 1]["type"]) == ("TRIPLE", "AROMATIC")
+    assert len(bonds_of(dataset, 4)) == 0
+
+
+def test_what_goes_with_a_molecule():
+    dataset = GraphDataset.from_smiles(MOLECULES, names=list("abcdef"))
+    assert (dataset.smiles, dataset.graph_names) == (tuple(MOLECULES), tuple("abcdef"))
+    assert dataset.features == "all"
+    assert ("element", "Na") in dataset.categories
+    part = dataset.subset([4, 0])
+    assert (part.smiles, part.graph_names) == (("[Na+].[Cl-]", "CCO"), ("e", "a"))
+    assert GraphDataset.from_smiles(["CCO"]).graph_names == ("CCO",)
+    names = dataset.with_features("labels").category_names
+    assert sorted({names[i] for i in dataset.node_labels.tolist()}) == ["C", "Cl", "N", "Na", "O"]
+
+
+@pytest.mark.parametrize(
+    "smiles", ["C[C@H](N)C(=O)O", "OC1CC[C@@H](C)CC1", "C[C@H]1CC[C@@H](C)CC1", "F/C=C\\[C@H](F)Cl"]
+)
+def test_another_way_to_write_a_molecule_is_the_same_graph(smiles):
+    others = Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 8, randomSeed=1)
+    dataset = GraphDataset.from_smiles([smiles, *others])
+    atoms = [sorted(map(str, atoms_of(dataset, i))) for i in range(len(dataset))]
+    bonds = [sorted(map(str, bonds_of(dataset, i).values())) for i in range(len(dataset))]
+    assert all(each == atoms[0] for each in atoms)
+    assert all(each == bonds[0] for each in bonds)
+    assert "9 of 9 molecules have a copy" in dataset.notes[-1]
+
+
+def test_mirror_images_are_no_copies():
+    dataset = GraphDataset.from_smiles(["C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"])
+    assert not any("copy" in note for note in dataset.notes)
+
+
+def test_targets_of_every_kind():
+    smiles = ["CCO", "CC", "OCC"]
+    classes = GraphDataset.from_smiles(smiles, ["toxic", "safe", "safe"])
+    assert (classes.task, classes.classes, classes.y.tolist()) == ("classification", ("safe", "toxic"), [1, 0, 0])
+    assert "2 of 3 molecules have a copy" in classes.notes[0]
+    assert "2 of them one with another target" in classes.notes[0]
+    numbers = GraphDataset.from_smiles(smiles, np.array([0.5, np.nan, 0.5]))
+    assert (numbers.task, numbers.classes, numbers.y.dtype) == ("regression", (), torch.float32)
+    assert "another target" not in numbers.notes[0]
+    labels = GraphDataset.from_smiles(smiles, {"a": [0, 1, None], "b": [1, 1, 0]})
+    assert (labels.task, labels.target_names, labels.num_outputs) == ("multilabel", ("a", "b"), 2)
+    matrix = GraphDataset.from_smiles(smiles, torch.tensor([[0.5, 1], [2, 3], [4, 5]]))
+    assert matrix.target_names == ("target 1", "target 2")
+    assert GraphDataset.from_smiles(smiles).classes == (None,)
+
+
+def test_columns_of_a_dataframe():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"smiles": ["CCO", "CC"], "p": [1.5, None], "q": [0.25, 3.0]})
+    assert GraphDataset.from_smiles(table["smiles"], table["p"]).target_names == ("p",)
+    assert GraphDataset.from_smiles(table["smiles"], table[["p", "q"]]).target_names == ("p", "q")
+
+
+@pytest.mark.parametrize(
+    ("smiles", "y", "said"),
+    [
+        (["CCO", "CN(C)(C)(C)C", "C1CC", "", "x", "y"], None, ["5 of 6", "molecule 1", "valence", "2 more"]),
+        (["CCO", "CC"], [1], ["2 SMILES", "1 targets"]),
+        (["CCO", "CC"], ["a", None], ["molecule 1", "no class"]),
+        (["CCO", "CC"], [[0, 1], [1]], ["same number of targets"]),
+    ],
+)
+def test_bad_molecules_are_named(smiles, y, said, capfd):
+    with pytest.raises(DataError) as error:
+        GraphDataset.from_smiles(smiles, y)
+    assert all(word in str(error.value) for word in said), error.value
+    assert capfd.readouterr().err == ""  # RDKit's own words would come between
+
+
+def test_several_processes_read_the_same(monkeypatch):
+    from tapnet.data import _molecule_arrays as arrays
+
+    alone = arrays.molecule_arrays(MOLECULES)
+    monkeypatch.setattr(arrays, "LEAST_FOR_A_PROCESS", 2)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
+    for program in (sys.executable, "/bin/false"):  # a process that fails is made up for
+        monkeypatch.setattr(sys, "executable", program)
+        for ours, theirs in zip(alone, arrays.molecule_arrays(MOLECULES), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_without_rdkit_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr("tapnet.data.molecules.find_spec", lambda name: None)
+    with pytest.raises(SettingError, match=r"tapnet\[molecules\]"):
+        GraphDataset.from_smiles(["CCO"])

@@ -1,0 +1,98 @@
+"""What columns ask for is found out, can be said otherwise, and is refused where it does not fit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tapnet.data.targets import detect_task
+from tapnet.errors import DataError, SettingError
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "classes"),
+    [
+        (["0", "1", "1", ""], "classification", (0, 1)),
+        (["0.0", "1.0", "nan"], "classification", (0, 1)),  # as pandas writes whole numbers with gaps
+        ([3, 1, 2], "classification", (1, 2, 3)),
+        (["active", "inactive", " active "], "classification", ("active", "inactive")),
+        ([True, False, None], "classification", (False, True)),
+        (["none", "mild", "1"], "classification", ("1", "mild", "none")),
+        (["0.5", "1", "NA"], "regression", ()),
+        ([str(i) for i in range(11)], "regression", ()),
+    ],
+)
+def test_one_column(cells, task, classes):
+    found = detect_task({"p": cells})
+    assert (found.task, found.classes, found.names) == (task, classes, ("p",))
+    assert [type(value) for value in found.classes] == [type(value) for value in classes]
+    assert found.y.shape == ((len(cells),) if task == "classification" else (len(cells), 1))
+    assert "p" in found.note
+
+
+def test_gaps_are_known():
+    assert detect_task({"p": ["b", "", "a", "NaN", None]}).y.tolist() == [1, -1, 0, -1, -1]
+    found = detect_task({"p": ["0.5", "", "2"], "q": ["n/a", "null", "1e3"]})
+    assert found.task == "regression"
+    np.testing.assert_array_equal(found.y, np.float32([[0.5, np.nan], [np.nan, np.nan], [2, 1000]]))
+    assert found.known.tolist() == [True, False, True]
+
+
+def test_several_columns_of_0_and_1_are_labels():
+    found = detect_task({"a": ["0", "1", ""], "b": ["true", "False", "yes"]})
+    assert (found.task, found.y.dtype) == ("multilabel", np.float32)
+    np.testing.assert_array_equal(found.y, [[0, 1], [1, 0], [np.nan, 1]])
+    assert "2" in found.note
+    assert "17%" in found.note
+
+
+def test_a_task_overrides_what_would_be_found():
+    assert detect_task({"p": [0, 1, 1]}, "regression").y.tolist() == [[0], [1], [1]]
+    assert detect_task({"p": [0, 1, None]}, "multilabel").y.shape == (3, 1)
+    assert detect_task({"p": list(range(30))}, "classification").classes == tuple(range(30))
+    assert detect_task({"p": [0, 1], "q": [1, 1]}, "regression").task == "regression"
+
+
+@pytest.mark.parametrize(
+    ("columns", "task", "said"),
+    [
+        ({"p": ["a", "b"]}, "regression", ["row 0", "p", "'a'", "number"]),
+        ({"p": [0.5, 1]}, "classification", ["row 0", "0.5", "class"]),
+        ({"p": [0, 2]}, "multilabel", ["row 1", "2", "0, 1"]),
+        ({"p": [0, 1], "q": [1, 0]}, "classification", ["one column", "multilabel"]),
+        ({"p": ["", None]}, None, ["p", "empty"]),
+        ({"p": [1, 0], "q": ["x", 1]}, None, ["row 0", "q", "'x'"]),
+        ({"p": [*map(str, np.arange(40) / 7), "inf"]}, None, ["row 40", "'inf'"]),
+        ({"p": [0.1, 1e200]}, "regression", ["row 1"]),
+        ({}, None, ["no target"]),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_row(columns, task, said):
+    with pytest.raises(DataError) as error:
+        detect_task(columns, task)
+    assert all(word in str(error.value) for word in said), error.value
+
+
+def test_rows_are_called_as_the_caller_says():
+    with pytest.raises(DataError, match="data.csv:3: p"):
+        detect_task({"p": ["1.5", "x"]}, "regression", rows=["data.csv:2", "data.csv:3"])
+
+
+def test_an_unknown_task_is_refused():
+    with pytest.raises(SettingError, match="regression"):
+        detect_task({"p": [1]}, "ranking")
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-5, 4)), min_size=1).filter(any))
+def test_classes_stand_for_the_values(cells):
+    found = detect_task({"p": cells})
+    assert [None if i < 0 else found.classes[i] for i in found.y] == cells
+    assert list(found.classes) == sorted({cell for cell in cells if cell is not None})
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1).filter(any))
+def test_numbers_are_kept_and_text_is_read_alike(cells):
+    values = detect_task({"p": cells}, "regression").y[:, 0]
+    np.testing.assert_array_equal(values, np.array([np.nan if c is None else c for c in cells], np.float32))
+    text = detect_task({"p": ["" if c is None else repr(c) for c in cells]}, "regression")
+    np.testing.assert_array_equal(text.y[:, 0], values)

@@ -1,0 +1,192 @@
+"""Files of molecules: which column is what, what is left out and why, and the ways to write them."""
+
+import gzip
+import warnings
+
+import pytest
+
+from tapnet import load_dataset
+from tapnet.errors import DataError, SettingError
+from tapnet.io.molecules import read_molecule_table, read_molecules
+
+Chem = pytest.importorskip("rdkit.Chem")
+
+TABLE = """num,name,p_np,smiles,source
+1,ethanol,1,CCO,a
+2,bad,0,CN(C)(C)(C)C,a
+3,nothing,1,,b
+
+4,salt,0,[Na+].CC(=O)[O-] ,b
+5,gap,,CCC,c
+6,copy,0,OCC,c
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "BBBP.csv"
+    file.write_text(TABLE)
+    return file
+
+
+def refused(*given, **named):
+    with pytest.raises(DataError) as error:
+        read_molecules(*given, **named)
+    return str(error.value)
+
+
+def test_columns_are_found_and_said(table):
+    dataset = read_molecules(table)
+    assert (dataset.name, dataset.task, dataset.classes, dataset.target_names) == (
+        *("BBBP", "classification", (0, 1)),
+        ("p_np",),
+    )
+    assert dataset.y.tolist() == [1, 0, 0]
+    assert dataset.graph_names == ("ethanol", "salt", "copy")
+    assert dataset.smiles == ("CCO", "[Na+].CC(=O)[O-]", "OCC")
+    assert dataset.graph_columns["source"] == ("a", "b", "c")
+    assert dataset.subset([2]).graph_columns["source"] == ("c",)
+    columns = dataset.notes[0]
+    assert all(
+        word in columns for word in ("column smiles", "p_np", "0 (2)", "1 (1)", "names from name", "num, source")
+    )
+
+
+def test_what_is_left_out_is_counted_and_named_with_its_line(table):
+    _, empty, no_target, invalid, salts, copies = read_molecules(table).notes
+    assert all(word in empty for word in ("1 of 6 rows", "without a molecule", "line 4"))
+    assert all(word in no_target for word in ("1 of 6 rows", "without a target", "line 7"))
+    assert all(word in invalid for word in ("1 of 6 rows", "line 3", "CN(C)(C)(C)C", "valence"))
+    assert "1 of 3 molecules are salts" in salts
+    assert "2 of 3 molecules have a copy" in copies
+    assert "2 of them one with another target" in copies
+
+
+def test_every_row_of_the_table_is_there_for_predictions(table):
+    read = read_molecule_table(table, target=[])
+    assert read.header == ("num", "name", "p_np", "smiles", "source")
+    assert [row[1] for row in read.rows] == ["ethanol", "bad", "nothing", "salt", "gap", "copy"]
+    assert [read.rows[i][1] for i in read.kept] == list(read.dataset.graph_names)
+    assert read.dataset.classes == (None,)
+    assert "no target" in read.dataset.notes[0]
+
+
+def test_several_targets_in_one_text(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("SMILES,a,b,mol_id\nC,0,1,x\nCC,,,y\nCCC,1,,z\n")
+    for target in ("a,b", "a, b", ["a", "b"]):
+        dataset = read_molecules(file, target=target)
+        assert (dataset.task, dataset.target_names, dataset.graph_names) == ("multilabel", ("a", "b"), ("x", "z"))
+    assert read_molecules(file, target="a", task="regression").y.shape == (2, 1)
+    message = refused(file)
+    assert "which column is the target" in message
+    assert "a, b" in message
+
+
+def test_words_can_be_the_target(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("compound,smiles,effect\na,C,toxic\nb,CC,safe\nc,CCC,safe\nd,CCCC,toxic\n")
+    assert read_molecules(file).classes == ("safe", "toxic")
+
+
+@pytest.mark.parametrize(
+    ("content", "given", "said"),
+    [
+        ("smiles,p\nC,1\n", {"smiles": "SMILES"}, ["no column SMILES", "did you mean smiles"]),
+        ("smiles,p\nC,1\n", {"target": "q"}, ["no column q", "smiles, p"]),
+        ("smiles,p\nC,1\n", {"target": "smiles"}, ["cannot be the target"]),
+        ("mass,p\nC,1\n", {}, ["which column holds the SMILES", "mass, p"]),
+        ("smiles,p\nx,1\n", {}, ["no row has a valid molecule", "line 2"]),
+        ("smiles,p\n,1\n", {}, ["no row"]),
+        ("smiles,p\nC,1,2\n", {}, [":2:", "3 cells", "2"]),
+        ("smiles,p,p\nC,1,2\n", {}, [":1:", "'p'"]),
+        ("smiles,p\n", {}, ["a header and one row"]),
+        ("", {}, ["a header and one row"]),
+        ("smiles,p\nC,\0\n", {}, ["NUL"]),
+        ("smiles,p\nC,x\n", {"task": "regression"}, ["which column is the target", "smiles, p"]),
+        ("smiles,p\nC,1.5\nCC,x\n", {"task": "regression", "target": "p"}, [":3: p", "'x'"]),
+    ],
+)
+def test_a_wrong_table_is_refused(tmp_path, content, given, said):
+    file = tmp_path / "t.csv"
+    file.write_text(content)
+    message = refused(file, **given)
+    assert all(word in message for word in ["t.csv", *said]), message
+
+
+def test_other_separators_and_compressed_files(tmp_path):
+    plain = 'smiles;p\n\n"CC\nO";1.5\nC;2\n'
+    (tmp_path / "a.csv").write_text("\ufeff" + plain)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"smiles,p\nCO,1.5\nC,2\n"))
+    (tmp_path / "b.tsv").write_text("smiles\tname, with a comma\tp\nCO\tx\t1.5\nC\ty\t2\n")
+    assert "line 3" in read_molecules(tmp_path / "a.csv").notes[1]
+    assert read_molecules(tmp_path / "a.csv.gz").y.tolist() == [[1.5], [2]]
+    assert read_molecules(tmp_path / "a.csv.gz").name == "a"
+    assert read_molecules(tmp_path / "b.tsv", target="p").smiles == ("CO", "C")
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"smiles,p\nCO,1.5\n")[:-9])
+    assert "unpacked" in refused(tmp_path / "c.csv.gz")
+    (tmp_path / "d.csv").write_bytes("smiles,p\nC,é\n".encode("latin-1"))
+    assert "UTF-8" in refused(tmp_path / "d.csv")
+
+
+def test_a_list_of_smiles(tmp_path):
+    file = tmp_path / "list.smi"
+    file.write_text("CCO ethanol, pure\n\nc1ccccc1\tbenzene\nC\n")
+    dataset = read_molecules(file)
+    assert (dataset.smiles, dataset.graph_names) == (("CCO", "c1ccccc1", "C"), ("ethanol, pure", "benzene", ""))
+    assert dataset.classes == (None,)
+
+
+def test_sdf(tmp_path):
+    file = tmp_path / "set.sdf"
+    with Chem.SDWriter(str(file)) as writer:
+        for name, smiles, value in (("ethanol", "CCO", 0.5), ("alanine", "C[C@H](N)C(=O)O", -1.5)):
+            mol = Chem.AddHs(Chem.MolFromSmiles(smiles))
+            mol.SetProp("_Name", name)
+            mol.SetProp("logS", str(value))
+            writer.write(mol)
+    text = file.read_text()
+    file.write_text(text.replace("$$$$\n", "$$$$\nbroken\n\n\nnothing\nM  END\n$$$$\n", 1))
+    dataset = read_molecules(file)
+    assert (dataset.task, dataset.target_names, dataset.y.tolist()) == ("regression", ("logS",), [[0.5], [-1.5]])
+    assert dataset.graph_names == ("ethanol", "alanine")
+    assert dataset.nodes_per_graph.tolist() == [3, 6]
+    assert "S" in {value[-1] for value in dataset.node_label_values}
+    assert Chem.CanonSmiles(dataset.smiles[1]) == Chem.CanonSmiles("C[C@H](N)C(=O)O")
+    assert f"line {text[: text.index('$$$$')].count(chr(10)) + 2}" in dataset.notes[1]
+
+
+def test_load_dataset_takes_them(table, tmp_path, monkeypatch):
+    with pytest.warns(UserWarning, match="left out"):
+        dataset = load_dataset(table, target="p_np", smiles="smiles", task="regression")
+    assert (dataset.task, dataset.name, dataset.features, dataset.place) == ("regression", "BBBP", "all", "path")
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert load_dataset("BBBP.csv").task == "classification"  # not what was read before
+        assert load_dataset("BBBP.csv", features="degrees").features == "degrees"
+    with pytest.raises(SettingError, match="molecules"):
+        load_dataset("MUTAG", target="p")
+
+
+def test_the_table_of_a_folder_of_graphs_is_no_table_of_molecules(tmp_path):
+    (tmp_path / "a.graphml").write_text("")
+    (tmp_path / "labels.csv").write_text("graph,class\na,1\n")
+    with pytest.raises(DataError, match="name the folder"):
+        load_dataset(tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "task", "shape"),
+    [
+        ("BBBP", None, "classification", (2039,)),
+        ("ESOL", "measured log solubility in mols per litre", "regression", (1128, 1)),
+    ],
+)
+def test_real_tables(real_data, name, target, task, shape):
+    dataset = read_molecules(real_data / "molecules" / f"{name}.csv", target=target)
+    assert (dataset.task, tuple(dataset.y.shape)) == (task, shape)
+    mols = [Chem.MolFromSmiles(smiles) for smiles in dataset.smiles[:100]]
+    assert dataset.nodes_per_graph[:100].tolist() == [mol.GetNumAtoms() for mol in mols]
+    edges = [dataset[i].num_edges // 2 for i in range(100)]
+    assert edges == [mol.GetNumBonds() for mol in mols]
