@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, NoReturn
@@ -94,6 +95,9 @@ OwnPool = Annotated[
 
 def main() -> None:
     """Runs the command; a user's mistake is one line on standard error, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):  # a pipe on Windows cannot hold every letter
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     before = signal.signal(signal.SIGINT, _remember_interrupt)
     sys.unraisablehook = _say_unless_interrupted
     try:

@@ -44,7 +44,11 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
     check_name(text)
     folders = _folders(data_dir)
     path = Path(text).expanduser()
-    is_path = isinstance(name_or_path, Path) or os.sep in text or path.name in ("", "..")
+    is_path = (
+        isinstance(name_or_path, Path)
+        or any(sep in text for sep in (os.sep, os.altsep) if sep)
+        or path.name in ("", "..")
+    )
     if is_path or path.suffix in (".zip", ".txt") or path.suffix.lower() in GRAPH_ENDINGS:
         if not path_exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
