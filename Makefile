@@ -1,38 +1,61 @@
-# Two commands: `make train` and `make test`. Both set up .venv first; a second run installs nothing.
+# Two commands: `make train` and `make test`. Each sets up .venv first with what it needs; a second run installs nothing.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: train test test-all lint types check audit clean
+.PHONY: train test test-all coverage lint types js check audit wheels clean
 
-train: .venv/installed
+train: .venv/train
 	@$(BIN)/tapnet train MUTAG
 
-test: .venv/installed
+test: .venv/dev
 	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2
 
-# The second tier: twenty kills, every hostile input, a Ray cluster that loses a node, long fuzzing.
-test-all: .venv/installed
+# The second tier: twenty kills, every hostile input, a Ray cluster that loses a node, long fuzzing, a wheel in an empty environment.
+test-all: .venv/dev
 	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --all
 
+coverage: .venv/dev
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-report=xml
+
 # Known vulnerabilities of the pinned versions; needs the network.
-audit: .venv/installed
+audit: .venv/dev
 	@$(BIN)/pip install --quiet pip-audit
 	@$(BIN)/pip-audit --skip-editable
 
-lint: .venv/installed
+# Whether every dependency has a wheel for each Python and platform, into docs/reference/wheels.md; needs the network.
+wheels: .venv/dev
+	@$(BIN)/pip install --quiet uv
+	@$(BIN)/python .ci/wheels.py
+
+lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --quiet --offline .github
 
-types: .venv/installed
+# The page's JavaScript, with the rules of eslint.config.mjs; needs npm.
+js: node_modules/.package-lock.json
+	npx --no-install eslint src/tapnet/explorer/page
+
+node_modules/.package-lock.json: package.json
+	npm install --no-audit --no-fund --no-package-lock --loglevel=error
+	@touch $@
+
+types: .venv/dev
 	$(BIN)/mypy
 
 check: lint types test
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/train: pyproject.toml constraints.txt
 	@echo "Setting up .venv: a minute or two, the first time only."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --constraint constraints.txt --editable '.[dev]'
+	@$(INSTALL) .
+	@touch $@
+
+.venv/dev: .venv/train
+	@echo "Adding what the tests need: a minute, the first time only."
+	@$(INSTALL) '.[dev]'
 	@touch $@
 
 clean:
-	rm -rf .venv
+	rm -rf .venv node_modules

@@ -29,7 +29,7 @@ class Net(nn.Module):
 
 def main() -> None:
     torch.manual_seed(0)
-    dataset = load_dataset("MUTAG")  # 188 molecules; GraKeL brings them, so there is nothing to download
+    dataset = load_dataset("MUTAG")  # 188 molecules that come with tapnet
     graphs = [  # GCNConv takes floats
         Data(one_hot(g.x, dataset.num_features).float(), g.edge_index, y=g.y, num_nodes=g.num_nodes) for g in dataset
     ]

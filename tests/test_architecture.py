@@ -59,6 +59,21 @@ def test_every_file_that_the_documentation_names_is_there():
     assert [name for name in named if not (SOURCE / name).is_file() and not (ROOT / name).is_file()] == []
 
 
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import tapnet", {"torch", "numpy", "matplotlib", "typer", "sklearn"}),
+        ("from tapnet import TAPooling", {"matplotlib", "typer", "sklearn"}),
+        ("import tapnet.cli", {"torch", "numpy", "matplotlib", "sklearn"}),
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(statement, unwanted):
+    code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert unwanted & set(done.stdout.split()) == set()
+
+
 def test_public_names_are_there_in_a_fresh_process():
     code = "import tapnet; [getattr(tapnet, name) for name in tapnet.__all__]; print(tapnet.paper.reproduce)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -10,7 +10,7 @@ def test_datasets_lists_the_papers_ten():
     assert result.returncode == 0, result.stderr
     rows = {row["name"]: row for row in json.loads(result.stdout)["datasets"]}
     assert len(rows) == 10
-    assert rows["MUTAG"]["place"] == "GraKeL"
+    assert rows["MUTAG"]["place"] == "package"
     assert rows["MUTAG"]["differs_from_paper"] == []
     assert rows["MUTAG"]["category_values"]["5"] == "Cl"
     table = tapnet("datasets")

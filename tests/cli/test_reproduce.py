@@ -1,4 +1,4 @@
-"""`tapnet reproduce`: from trials to tables, with real processes and the copy of MUTAG that GraKeL installs."""
+"""`tapnet reproduce`: from trials to tables, with real processes and the MUTAG of the package."""
 
 import csv
 import json

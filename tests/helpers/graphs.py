@@ -43,6 +43,21 @@ def datasets(
     )
 
 
+def with_attributes(graphs: int = 9, columns: int = 3) -> GraphDataset:
+    """Rings whose nodes have numbers and no labels, in three classes."""
+    rng, sizes = np.random.default_rng(0), np.arange(graphs) + 4
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    node = np.arange(sizes.sum())
+    return assemble(
+        name="NUMBERS",
+        nodes_per_graph=sizes,
+        edge_index=np.stack([node, first + (node - first + 1) % np.repeat(sizes, sizes)]),
+        y=np.arange(graphs) % 3,
+        node_attributes=rng.normal(size=(len(node), columns)).astype(np.float32),
+        features="attributes",
+    )
+
+
 def assert_same(a: GraphDataset, b: GraphDataset, *, edge_data: bool = True) -> None:
     """Equal in everything that a data set holds, but for its name and where it came from."""
     for key in ("node_ptr", "rowptr", "col", "y", "x", "node_labels", "node_attributes", "self_loop"):

@@ -228,8 +228,7 @@ def test_reading_shows_a_bar_on_a_terminal_and_takes_it_away(tmp_path):
 
 def test_reading_equals_pyg_on_cuneiform_with_all_its_parts(tmp_path):
     """GraKeL ships a set with two columns of node labels, node and edge attributes, and edge labels."""
-    import grakel
-
+    grakel = pytest.importorskip("grakel")  # has wheels up to Python 3.12
     compare_with_pyg(Path(grakel.__file__).parent / "tests" / "data" / "Cuneiform", "Cuneiform")
 
 

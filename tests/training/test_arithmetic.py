@@ -9,7 +9,7 @@ from tapnet.experiments.trial import ARITHMETIC, Trial
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
 
-# The loss of the first two epochs of fold 0 of GraKeL's MUTAG, on the CPU with one thread.
+# The loss of the first two epochs of fold 0 of the package's MUTAG, on the CPU with one thread.
 KNOWN = {
     "pscn": [0.65416, 0.60084],
     "dgcnn": [0.68887, 0.68605],

@@ -31,8 +31,8 @@ def load_dataset(
 ) -> GraphDataset:
     """Loads a data set by its name or from its files. What was parsed is cached.
 
-    A name is looked up in ``data_dir`` or the folder TAPNET_DATA, among the files of GraKeL, in the user's cache, and
-    last downloaded into it.
+    A name is looked up in ``data_dir`` or the folder TAPNET_DATA, in this package (MUTAG), in the user's cache, and is
+    downloaded into it last.
 
     Args:
         name_or_path: A name such as ``"MUTAG"``, or a path: a TU folder, a .zip of one, a one-file text, a folder of

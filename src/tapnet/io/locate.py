@@ -1,9 +1,8 @@
-"""Where a data set's files are: a path, the user's folder, GraKeL's files, the cache, or a download into it."""
+"""Where a data set's files are: a path, the user's folder, this package, the cache, or a download into it."""
 
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,16 +12,18 @@ from tapnet.files import check_name, expanded, path_exists
 from tapnet.io import download as downloads
 from tapnet.io.dataset_files import GRAPH_ENDINGS, MOLECULE_ENDINGS, Layout, find_layout, layout_of
 
+PACKAGED = Path(__file__).parent / "datasets"  # MUTAG, so that one real data set is there offline
+
 
 class Source(NamedTuple):
     """Files that were found, and in which kind of place."""
 
     layout: Layout
-    place: str  # path, data-dir, TAPNET_DATA, GraKeL, cache or download
+    place: str  # path, data-dir, TAPNET_DATA, package, cache or download
 
 
 def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, download: bool = True) -> Source:
-    """Finds the files of a data set in the first place that has it: path, data folder, GraKeL, cache, download.
+    """Finds the files of a data set in the first place that has it: path, data folder, package, cache, download.
 
     Args:
         name_or_path: A name such as ``"MUTAG"``, or the path of a file or folder.
@@ -43,7 +44,11 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
     check_name(text)
     folders = _folders(data_dir)
     path = expanded(text) if text.startswith("~") else Path(text)
-    is_path = isinstance(name_or_path, Path) or os.sep in text or path.name in ("", "..")
+    is_path = (
+        isinstance(name_or_path, Path)
+        or any(sep in text for sep in (os.sep, os.altsep) if sep)
+        or path.name in ("", "..")
+    )
     if is_path or path.suffix in (".zip", ".txt") or text.lower().endswith((*GRAPH_ENDINGS, *MOLECULE_ENDINGS)):
         if not path_exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
@@ -68,10 +73,7 @@ def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
         folders.append((expanded(given), kind))
         if not folders[0][0].is_dir():
             raise SettingError(f"{kind.replace('-', '_')}: {folders[0][0]} is not a folder")
-    grakel = find_spec("grakel")  # looked up, not imported
-    if grakel is not None and grakel.origin is not None:
-        folders.append((Path(grakel.origin).parent / "tests" / "data", "GraKeL"))
-    return [*folders, (downloads.downloads(), "cache")]
+    return [*folders, (PACKAGED, "package"), (downloads.downloads(), "cache")]
 
 
 def _not_found(name: str, entry: CatalogEntry | None, looked: list[str]) -> str:

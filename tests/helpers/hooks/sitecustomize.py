@@ -3,13 +3,16 @@
 TAPNET_TEST_HOOKS is JSON: ``log``: a file for a line (process, name) of every file that is put in its place;
 ``write`` and ``stage``: at which of a process's writes, and where in it, it kills itself or (``whom``) its whole group;
 ``meet``: so many processes wait for one another at their first checkpoint, at the file ``meeting``; ``full``: a folder,
-or the beginning of a file's name, for which the disk has no more than a few bytes.
+or the beginning of a file's name, for which the disk has no more than a few bytes; ``windows``: without what only
+Unix has.
 """
 
 import json
+import multiprocessing
 import os
 import resource
 import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -82,3 +85,7 @@ if hooks:
     os.fsync, os.replace = fsync_or_die, replace_or_die
 if "full" in hooks:
     tempfile.mkstemp = mkstemp_on_a_full_disk
+if "windows" in hooks:
+    del signal.SIGHUP, signal.pthread_sigmask, os.sched_getaffinity
+    sys.modules["resource"] = None
+    multiprocessing.get_all_start_methods = lambda: ["spawn"]

@@ -294,7 +294,8 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    names = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is not there on Windows
+    before = {number: signal.signal(number, ask) for name in names if (number := getattr(signal, name, None))}
     try:
         yield lambda: bool(asked)
     finally:
@@ -308,6 +309,7 @@ _worker: list[tuple[GraphDataset, Session]] = []  # what this process got when i
 
 
 def _start_worker(session: Session, events: Any) -> None:
+    processes.ignore_sigint()
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
     threading.Thread(target=processes.end_with_parent, daemon=True).start()
     forward_warnings(events.put)

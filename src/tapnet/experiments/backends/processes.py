@@ -12,6 +12,7 @@ from multiprocessing.context import BaseContext
 
 # Imported once, by a server that forks a process for each job: it uses no thread, so forking it is safe.
 PRELOAD = ["tapnet.experiments.backends.pool", "torch._dynamo"]  # the latter by torch's optimizers
+CAN_BLOCK_SIGNALS = hasattr(signal, "pthread_sigmask")  # not on Windows
 
 
 def available_cores() -> int:
@@ -50,13 +51,23 @@ def block_sigint() -> Iterator[None]:
     """Ctrl-C reaches every process of a terminal; those started within this never see it, and the parent answers.
 
     Blocked, not ignored: processes inherit that too, and a Ctrl-C that comes meanwhile reaches the parent afterwards.
+    Windows cannot block a signal: see ``ignore_sigint``.
     """
+    if not CAN_BLOCK_SIGNALS:
+        yield
+        return
     resource_tracker.ensure_running()  # the first process of all: once it is there, starting others unblocks nothing
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def ignore_sigint() -> None:
+    """For a process that was not started with the signal blocked, as on Windows."""
+    if not CAN_BLOCK_SIGNALS:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def torchrun_size() -> int:

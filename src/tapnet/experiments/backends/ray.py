@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import resource
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -250,7 +249,10 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, sigterm_handler)  # Ray has put its own
         _require_a_node(ray, cluster)
-        with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):  # Ray would report on its nodes there
+        with (
+            Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+            redirect_stdout(nowhere),
+        ):  # Ray would report on its nodes there
             yield ray
     finally:
         ray.shutdown()
@@ -258,6 +260,10 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
 
 def _allow_many_files() -> None:
     """A claim holds a file, and there is one for each trial."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
