@@ -41,7 +41,7 @@ def _peer_folds(name: str, folder: Path | None, epochs: int) -> None:
     dataset = bench_dataset(name, folder)
     graphs = pyg_graphs(dataset)
     for fold in range(10):
-        parts = split(dataset.y, "paper", 10, fold)
+        parts = split(dataset, "paper", 10, fold)
         train = DataLoader([graphs[i] for i in parts.train.tolist()], batch_size=BATCH, shuffle=True)
         test = DataLoader([graphs[i] for i in parts.test.tolist()], batch_size=BATCH)
         model = PyGNet(dataset.num_features, dataset.num_classes)
