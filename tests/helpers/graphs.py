@@ -40,6 +40,7 @@ def datasets(
         node_attributes=rng.normal(size=(num_nodes, 2)).astype(np.float32) if draw(st.booleans()) else None,
         edge_labels=rng.integers(0, 4, size=num_edges) if has_edge_data else None,
         edge_attributes=rng.normal(size=(num_edges, 3)).astype(np.float32) if has_edge_data else None,
+        edge_weight=rng.normal(size=num_edges) if has_edge_data and draw(st.booleans()) else None,
     )
 
 
@@ -67,6 +68,7 @@ def assert_same(a: GraphDataset, b: GraphDataset, *, edge_data: bool = True) -> 
     if edge_data:
         assert_equal(a.edge_labels, b.edge_labels, "edge_labels")
         assert_equal(a.edge_attributes, b.edge_attributes, "edge_attributes")
+        assert_equal(a.edge_weight, b.edge_weight, "edge_weight")
         assert (a.edge_label_values or ()) == (b.edge_label_values or ())
 
 
