@@ -59,7 +59,7 @@ def test_features_that_are_not_there_are_refused():
         dataset.with_features("colour")
 
 
-@given(datasets(), st.data())
+@given(datasets(weights=True), st.data())
 def test_a_batch_is_the_disjoint_union_in_the_order_asked_for(dataset, data):
     chosen = data.draw(st.lists(st.integers(0, len(dataset) - 1), min_size=1, max_size=8))
     ours, pyg = dataset.batch(chosen), Batch.from_data_list([dataset[i] for i in chosen])
@@ -70,7 +70,7 @@ def test_a_batch_is_the_disjoint_union_in_the_order_asked_for(dataset, data):
     assert torch.equal(ours.edge_index, pyg.edge_index)
 
 
-@given(datasets(), st.data())
+@given(datasets(weights=True), st.data())
 def test_a_subset_holds_the_same_graphs(dataset, data):
     chosen = data.draw(st.lists(st.integers(-len(dataset), len(dataset) - 1), min_size=1, max_size=8))
     subset = dataset.subset(chosen)
@@ -86,7 +86,7 @@ def test_a_graph_number_out_of_range_is_an_index_error():
         small([(0, 1)])[2]
 
 
-@given(datasets())
+@given(datasets(weights=True))
 def test_pyg_and_back(dataset):
     graphs = list(dataset)
     assert all(isinstance(g, Data) and g.validate() and g.is_undirected() for g in graphs)
@@ -100,7 +100,7 @@ def test_pyg_and_back(dataset):
     assert_same(dataset, back)
 
 
-@given(datasets())
+@given(datasets(weights=True))
 def test_networkx_and_back(dataset):
     graphs = [dataset.to_networkx(i) for i in range(len(dataset))]
     back = GraphDataset.from_networkx(graphs, features=dataset.features)

@@ -77,7 +77,7 @@ def test_both_formats_give_back_the_graph(tmp_path_factory, graph):
         assert dataset.with_features("attributes").x.tolist() == numbers
 
 
-@given(datasets(edge_data=False))
+@given(datasets(weights=True))
 @settings(max_examples=30)
 def test_a_data_set_comes_back_from_its_graphs_in_json(tmp_path_factory, dataset):
     folder = tmp_path_factory.mktemp("graphs")
@@ -88,7 +88,7 @@ def test_a_data_set_comes_back_from_its_graphs_in_json(tmp_path_factory, dataset
     back = read(folder, features=dataset.features)
     assert [str(back.classes[y]) for y in back.y] == [str(dataset.classes[y]) for y in dataset.y]
     numbered = {"y": dataset.y, "classes": dataset.classes}
-    assert_same(dataset, GraphDataset(**{**vars_of(back), **numbered}), edge_data=False)
+    assert_same(dataset, GraphDataset(**{**vars_of(back), **numbered}))
 
 
 def vars_of(dataset):
@@ -508,13 +508,13 @@ def test_an_attribute_that_one_node_lacks_is_named_with_that_node(tmp_path):
     assert read(folder_of(tmp_path, rows, **graphs)).categories == ("C", "N")
     del graphs["b"].nodes[2]["element"]
     folder = folder_of(tmp_path, rows, **graphs)
-    with pytest.warns(UserWarning, match=r"b\.json: node 2 has no 'element', though others have.*degree"):
+    with pytest.warns(UserWarning, match=r"b\.json: node '2' has no 'element', though others have.*degree"):
         assert load_dataset(folder).features == "degrees"
     lacking = FileGraph.read(folder / "b.json")
-    with pytest.raises(DataError, match=r"b\.json: node 2 has no 'element', which the model reads, though others have"):
+    with pytest.raises(DataError, match=r"b\.json: node '2' has no 'element', which the model reads, though others have"):
         NodeSchema.named(lacking, *model_reads)
     for features in ("labels", "attributes"):
-        with pytest.raises(DataError, match=r"at every node \(.*node 2 has no 'element'"):
+        with pytest.raises(DataError, match=r"at every node \(.*node '2' has no 'element'"):
             join([lacking], [NodeSchema.of([lacking])], name="b", features=features)
     nx.set_node_attributes(graphs["b"], {0: "C", 1: "N", 3: "N"}, "label")
     with pytest.raises(DataError, match="graph 0: the node 2 has no attribute 'label'; others have"):

@@ -92,7 +92,8 @@ def assemble(
     first_node = np.repeat(node_ptr[:-1], nodes_per_graph)
     if edge_labels is not None:
         edge_labels = edge_labels[edge] if isinstance(edge_labels, np.ndarray) else [edge_labels[i] for i in edge]
-    weight, notes = None, ()
+    weight: Tensor | None = None
+    notes: tuple[str, ...] = ()
     if edge_weight is not None:
         given = _checked_weights(edge_weight, edge_index, node_ptr, name)
         weight, notes = _weights_of_pairs(given, edge_index, row, col, name)
@@ -137,9 +138,7 @@ def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArr
     return row, col, edge
 
 
-def _checked_weights(
-    weight: NDArray[Any], edge_index: IntArray, node_ptr: IntArray, name: str
-) -> NDArray[np.float64]:
+def _checked_weights(weight: NDArray[Any], edge_index: IntArray, node_ptr: IntArray, name: str) -> NDArray[np.float64]:
     """[E] the weights; a DataError names the first that float32 cannot hold."""
     weight = np.asarray(weight, dtype=np.float64).reshape(-1)
     wrong = ~(np.abs(weight) <= np.finfo(np.float32).max)
@@ -171,7 +170,9 @@ def _weights_of_pairs(
     notes: tuple[str, ...] = ()
     if count := len(np.unique(pair[others])):
         several = "1 edge is" if count == 1 else f"{count} edges are"
-        notes = (f"{name}: {several} given several times or in both directions with different weights: the mean counts",)
+        notes = (
+            f"{name}: {several} given several times or in both directions with different weights: the mean counts",
+        )
     return torch.from_numpy(clean.astype(np.float32)), notes
 
 

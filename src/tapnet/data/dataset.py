@@ -406,7 +406,8 @@ class GraphDataset:
 
         Returns:
             A graph with the node and edge attributes ``label`` and ``attributes``, the edge attribute ``weight``, and
-            its class (or its number, or numbers) in ``graph["y"]``: a ``DiGraph`` where an edge and its reverse carry different data, else a ``Graph``.
+            its class (or its number, or numbers) in ``graph["y"]``: a ``DiGraph`` where an edge and its reverse carry
+            different data, else a ``Graph``.
         """
         from tapnet.data.convert import to_networkx
 
