@@ -125,6 +125,8 @@ class EstimatorRecord(_Part):
     input: str = "GraphDataset"  # or "NetworkX" or "PyG": the kind of graphs it was fitted to
     node_label: str = "label"
     node_attributes: str = "attributes"
+    edge_label: str = "label"
+    edge_weight: str = "weight"
 
 
 class ModelCard(_Part):
