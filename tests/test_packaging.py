@@ -50,7 +50,14 @@ def test_the_wheel_has_the_package_and_its_data_and_nothing_else(built):
 def test_the_sdist_has_sources_tests_and_docs_but_no_trials(built):
     with tarfile.open(built[1]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    assert {"pyproject.toml", "README.md", "LICENSE", "src/tapnet/nn/tap.py", "tests/conftest.py", "mkdocs.yml"} <= names
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "src/tapnet/nn/tap.py",
+        "tests/conftest.py",
+        "mkdocs.yml",
+    } <= names
     assert not [name for name in names if name.startswith(("results/", "runs/", ".venv/", "node_modules/"))]
     assert built[1].stat().st_size < 5e6
 
