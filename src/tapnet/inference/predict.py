@@ -75,7 +75,9 @@ def predict_inputs(
             with reading(name):
                 layout = find(name, data_dir).layout
             if layout.kind != "graphs":
-                yield from run.of_dataset(load_dataset(name, data_dir, features=model.features), prefix)
+                target = [] if layout.kind == "molecules" else None  # whatever the table says of it is not needed
+                data = load_dataset(name, data_dir, features=model.features, target=target)
+                yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
                 folder = name.removesuffix(layout.place.name) if prefix else ""
                 yield from run.of_files(layout.root.parent, [layout.place.name], folder)
@@ -110,7 +112,8 @@ class _Run(NamedTuple):
         with self._counting(len(dataset), dataset.name) as advance:
             for start in range(0, len(dataset), GRAPHS_AT_ONCE):
                 numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
-                yield self._predicted(dataset.subset(numbers), [f"{prefix}{i}" for i in numbers])
+                names = dataset.graph_names or range(len(dataset))
+                yield self._predicted(dataset.subset(numbers), [f"{prefix}{names[i]}" for i in numbers])
                 advance(len(numbers))
 
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
