@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
+from tapnet.io.molecules import read_molecule_table
 from tapnet.progress import counting
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
@@ -75,7 +77,9 @@ def predict_inputs(
             with reading(name):
                 layout = find(name, data_dir).layout
             if layout.kind != "graphs":
-                target = [] if layout.kind == "molecules" else None  # whatever the table says of it is not needed
+                target: list[str] | None = (
+                    [] if layout.kind == "molecules" else None
+                )  # what it says of it is not needed
                 data = load_dataset(name, data_dir, features=model.features, target=target)
                 yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
@@ -87,6 +91,58 @@ def predict_inputs(
             run.on_error(error)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
+
+
+class PredictedTable(NamedTuple):
+    """A table of molecules, and what the model says of each row."""
+
+    header: tuple[str, ...]
+    rows: list[list[str]]
+    predictions: list[list[float] | None]  # of each row; None for one that was left out
+
+
+def predict_table(
+    model: SavedModel,
+    path: str | Path,
+    *,
+    unseen: UnseenCategories | None = None,
+    allow_unknown: bool = False,
+    on_error: OnError | None = None,
+    show_progress: bool = False,
+) -> PredictedTable:
+    """Predicts the molecules of a table, which keeps all its rows and columns.
+
+    Args:
+        model: a loaded model.
+        path: a .csv, .tsv or .smi; a target in it is not needed and not looked at.
+        unseen: as `predict_inputs` takes it, like the rest.
+        allow_unknown: whether to predict molecules that share no atoms with the training data, too.
+        on_error: called for an answer that is not a number; by default a warning.
+        show_progress: whether to show a bar on a terminal.
+
+    Returns:
+        The table, with the probabilities of classes or labels, or the numbers, of each row.
+
+    Raises:
+        DataError: if the table cannot be read, or has no valid molecule.
+
+    Warns:
+        UserWarning: for rows that are left out, by their lines.
+    """
+    counted = UnseenCategories(model.features) if unseen is None else unseen
+    on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
+    table = read_molecule_table(path, target=[])
+    for note in table.dataset.notes:
+        warnings.warn(note, stacklevel=2)
+    row_of = {f"line {table.lines[row]}": row for row in table.kept}
+    predictions: list[list[float] | None] = [None] * len(table.rows)
+    run = _Run(model, counted, allow_unknown, on_error, show_progress)
+    for graphs, answers in run.of_dataset(replace(table.dataset, graph_names=tuple(row_of)), ""):
+        for name, answer in zip(graphs, answers.tolist(), strict=True):
+            predictions[row_of[name]] = answer
+    for note in counted.notes if unseen is None else ():
+        warnings.warn(note, stacklevel=2)
+    return PredictedTable(table.header, table.rows, predictions)
 
 
 def raise_error(error: TapnetError) -> None:
