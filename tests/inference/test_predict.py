@@ -30,12 +30,13 @@ def test_a_table_keeps_its_rows_and_columns(run, tmp_path):
     (tmp_path / "new.csv").write_text(TABLE)
     model = tapnet.load_model(run)
     table = predict_table(model, tmp_path / "new.csv")
-    assert table.header == ("id", "smiles", "remark")
-    assert [row[0] for row in table.rows] == ["1", "2", "3"]
-    assert [row is None for row in table.predictions] == [False, True, False]
+    assert table.header == ["id", "smiles", "remark", "predicted logS"]
+    assert [row[:2] for row in table.rows] == [["1", "CCO"], ["2", "C1CC"], ["3", "CN"]]
+    assert [row[3] == "" for row in table.rows] == [False, True, False]
+    assert table.predicted == 2
     (group,) = predict_inputs(model, [str(tmp_path / "new.csv")])
     assert group.graphs == ["1", "3"]
-    assert group.probabilities.flatten().tolist() == [row[0] for row in table.predictions if row]
+    assert group.probabilities.flatten().tolist() == pytest.approx([float(table.rows[i][3]) for i in (0, 2)], rel=1e-5)
 
 
 def test_the_command_adds_columns(run, tmp_path, monkeypatch):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tapnet.inference.model import SavedModel
 
 DIGITS = 6
-TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".smi", ".smi.gz")  # of molecules: they come back with columns added
 
 
 def predict(
@@ -29,7 +28,7 @@ def predict(
         list[str],
         typer.Argument(
             metavar="INPUT",
-            help="Data sets by name or path (TU folder, archive, text, folder of graphs, molecules), graph files.",
+            help="Data sets by name or path (TU folder, archive, text, folder of graphs), .graphml and .json files.",
         ),
     ],
     out: Annotated[
@@ -40,19 +39,26 @@ def predict(
         bool,
         typer.Option("--allow-unknown", help="Also predict graphs that share no node category with the training data."),
     ] = False,
+    smiles: Annotated[
+        str | None, typer.Option(help="Column with the SMILES of a table of molecules.", show_default="found")
+    ] = None,
     pool: OwnPool = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write each graph's class and the probability of every class; of labels their probabilities, of numbers these.
 
-    A table of molecules comes back whole, with columns added. What cannot be read, or shares no node category (or
-    degree) with the training data, is named on standard error and left out; the exit code is 1 then.
+    One table of molecules (.csv with SMILES) comes back with the predictions as columns. What cannot be read, or shares
+    no node category (or degree) with the training data, is named on standard error and left out; the exit code is 1 then.
     """
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
     from tapnet.inference.predict import predict_inputs, predict_table
+    from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
+    is_one_table = form == "csv" and len(inputs) == 1 and inputs[0].lower().endswith(MOLECULE_ENDINGS)
+    if smiles is not None and not is_one_table:
+        raise SettingError("--smiles is for one table of molecules, such as a .csv file")
     for name in inputs:
         if name.endswith(".safetensors") or path_exists(Path(name) / FINAL_MODEL):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
@@ -72,24 +78,17 @@ def predict(
         failed += 1
         say(error)
 
-    how: dict[str, Any] = {
-        "unseen": unseen,
-        "allow_unknown": allow_unknown,
-        "on_error": report,
-        "show_progress": for_machines,
-    }
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
-        if form == "csv" and len(inputs) == 1 and inputs[0].lower().endswith(TABLES) and path_exists(Path(inputs[0])):
-            table = predict_table(saved, inputs[0], **how)
-            target = saved.card.target_names[0] if saved.card.target_names else "class"
-            write(_csv_line([*table.header, *_added(saved.task, target, classes)]))
-            for cells, row in zip(table.rows, table.predictions, strict=True):
-                write(_csv_line([*cells, *_answers(saved.task, row, classes)]))
-            done = len(table.predictions) - table.predictions.count(None)
+        options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": report}
+        options["show_progress"] = for_machines
+        if is_one_table:
+            table = predict_table(saved, inputs[0], smiles, **options)
+            write("".join(map(_csv_line, [table.header, *table.rows])) if table.predicted else "")
+            done = table.predicted
             inputs = []
         else:
             write(header(classes))
-        for graphs, probabilities in predict_inputs(saved, inputs, data_dir=data_dir, **how):
+        for graphs, probabilities in predict_inputs(saved, inputs, data_dir=data_dir, **options):
             rows = zip(graphs, probabilities.tolist(), strict=True)
             write("".join(line(graph, [round(p, DIGITS) for p in row], classes) for graph, row in rows))
             done += len(graphs)
@@ -180,23 +179,6 @@ def _csv_row(graph: str, row: Sequence[float], classes: Sequence[str]) -> str:
 def _json_row(graph: str, row: Sequence[float], classes: Sequence[str]) -> str:
     probabilities = dict(zip(classes, row, strict=True))
     return json.dumps({"graph": graph, "class": classes[row.index(max(row))], "probabilities": probabilities}) + "\n"
-
-
-def _added(task: str, target: str, names: Sequence[str]) -> list[str]:
-    """The columns that a table of molecules gets."""
-    if task == "regression":
-        return [f"predicted {name}" for name in names]
-    return [f"predicted {target}"] * (task == "classification") + [f"probability of {name}" for name in names]
-
-
-def _answers(task: str, row: Sequence[float] | None, names: Sequence[str]) -> list[str]:
-    """Their cells in one row, which are empty for one that was left out."""
-    if row is None:
-        return [""] * (len(names) + (task == "classification"))
-    if task == "regression":
-        return [f"{value:.{DIGITS}g}" for value in row]
-    probabilities = [f"{value:.{DIGITS}f}" for value in row]
-    return [names[row.index(max(row))], *probabilities] if task == "classification" else probabilities
 
 
 def _csv_numbers_header(targets: Sequence[str]) -> str:

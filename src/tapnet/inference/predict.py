@@ -22,7 +22,6 @@ from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
-from tapnet.io.molecules import read_molecule_table
 from tapnet.progress import counting
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
@@ -79,7 +78,7 @@ def predict_inputs(
             if layout.kind != "graphs":
                 target: list[str] | None = (
                     [] if layout.kind == "molecules" else None
-                )  # what it says of it is not needed
+                )  # whatever the table says of it is not needed
                 data = load_dataset(name, data_dir, features=model.features, target=target)
                 yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
@@ -94,55 +93,63 @@ def predict_inputs(
 
 
 class PredictedTable(NamedTuple):
-    """A table of molecules, and what the model says of each row."""
+    """A table of molecules with what a model predicts of each row."""
 
-    header: tuple[str, ...]
-    rows: list[list[str]]
-    predictions: list[list[float] | None]  # of each row; None for one that was left out
+    header: list[str]
+    rows: list[list[str]]  # as many as the table had; the new cells are empty where a row has no valid molecule
+    predicted: int  # rows
 
 
 def predict_table(
     model: SavedModel,
     path: str | Path,
+    smiles: str | None = None,
     *,
     unseen: UnseenCategories | None = None,
     allow_unknown: bool = False,
     on_error: OnError | None = None,
     show_progress: bool = False,
 ) -> PredictedTable:
-    """Predicts the molecules of a table, which keeps all its rows and columns.
+    """Predicts the molecules of a table and gives the table back with columns added.
 
     Args:
         model: a loaded model.
-        path: a .csv, .tsv or .smi; a target in it is not needed and not looked at.
-        unseen: as `predict_inputs` takes it, like the rest.
-        allow_unknown: whether to predict molecules that share no atoms with the training data, too.
-        on_error: called for an answer that is not a number; by default a warning.
+        path: a .csv, .tsv, .smi or .sdf.
+        smiles: the column of SMILES; by default the one that is called so.
+        unseen: counts molecules with atoms that no training molecule had; without it warnings name them.
+        allow_unknown: whether to predict molecules that share no atom with the training data, too.
+        on_error: called for what cannot be predicted; by default a warning.
         show_progress: whether to show a bar on a terminal.
 
     Returns:
-        The table, with the probabilities of classes or labels, or the numbers, of each row.
+        The table; of classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``.
 
     Raises:
-        DataError: if the table cannot be read, or has no valid molecule.
-
-    Warns:
-        UserWarning: for rows that are left out, by their lines.
+        DataError: if the file is no table of molecules.
     """
-    counted = UnseenCategories(model.features) if unseen is None else unseen
-    on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
-    table = read_molecule_table(path, target=[])
+    from tapnet.io.molecules import read_molecule_table
+
+    table = read_molecule_table(path, smiles, [])
     for note in table.dataset.notes:
         warnings.warn(note, stacklevel=2)
-    row_of = {f"line {table.lines[row]}": row for row in table.kept}
-    predictions: list[list[float] | None] = [None] * len(table.rows)
+    counted = UnseenCategories(model.features) if unseen is None else unseen
+    on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
     run = _Run(model, counted, allow_unknown, on_error, show_progress)
-    for graphs, answers in run.of_dataset(replace(table.dataset, graph_names=tuple(row_of)), ""):
-        for name, answer in zip(graphs, answers.tolist(), strict=True):
-            predictions[row_of[name]] = answer
+    classes = model.task == "classification"
+    names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
+    added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
+    cells = {row: [""] * len(added) for row in range(len(table.rows))}
+    predicted = 0
+    molecules = replace(table.dataset.with_features(model.features), graph_names=None)  # known by their numbers
+    for group, values in run.of_dataset(molecules, ""):
+        for name, row in zip(group, values.tolist(), strict=True):
+            best = [names[row.index(max(row))]] if classes else []
+            cells[table.kept[int(name)]] = [*best, *(f"{value:.6g}" for value in row)]
+            predicted += 1
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
-    return PredictedTable(table.header, table.rows, predictions)
+    rows = [[*row, *cells[i]] for i, row in enumerate(table.rows)]
+    return PredictedTable([*table.header, *added], rows, predicted)
 
 
 def raise_error(error: TapnetError) -> None:

@@ -38,14 +38,12 @@ class MoleculeTable(NamedTuple):
         rows: ``[R]`` the cells of each row, ``[C]`` each.
         dataset: The molecules.
         kept: ``[G]`` the row of each molecule of the data set; the other rows were left out.
-        lines: ``[R]`` where each row begins in the file.
     """
 
     header: tuple[str, ...]
     rows: list[list[str]]
     dataset: GraphDataset
     kept: list[int]
-    lines: list[int]
 
 
 def read_molecules(
@@ -144,7 +142,7 @@ def read_molecule_table(
     notes = [f"{path}: {columns.describe(found, table.header)}", *notes, *(f"{path}: {note}" for note in dataset.notes)]
     others = {key: column for key, column in cells.items() if key not in (columns.smiles, *columns.targets)}
     dataset = replace(dataset, notes=tuple(notes), graph_columns=others or None)
-    return MoleculeTable(table.header, table.rows, dataset, kept, table.lines)
+    return MoleculeTable(table.header, table.rows, dataset, kept)
 
 
 def _targets(table: _Table, names: Sequence[str], task: Task | None, rows: Sequence[int], path: Path) -> Targets:
