@@ -48,7 +48,7 @@ def predict(
     """Write each graph's class and the probability of every class; of labels their probabilities, of numbers these.
 
     One table of molecules (.csv with SMILES) comes back with the predictions as columns. What cannot be read, or shares
-    no node category (or degree) with the training data, is named on standard error and left out; then the exit code is 1.
+    no node category (or degree) with the training data, is named on standard error and left out; the exit code is 1.
     """
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model

@@ -57,7 +57,9 @@ def features_note(dataset: GraphDataset, only_edges: bool = False) -> str:
     used = _counted(dataset.num_features, kinds.get(own, "degree"))
     if own == "all":
         numbers = dataset.num_features - len(dataset.categories or ())
-        used = f"{len(dataset.categories or ())} categories" + (f" and {_counted(numbers, 'number')}" if numbers else "")
+        used = f"{len(dataset.categories or ())} categories" + (
+            f" and {_counted(numbers, 'number')}" if numbers else ""
+        )
     return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
 
 
