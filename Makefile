@@ -31,7 +31,7 @@ wheels: .venv/dev
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/zizmor --quiet --offline .github
+	$(BIN)/zizmor --quiet --offline .
 
 # The page's JavaScript, with the rules of eslint.config.mjs; needs npm.
 js: node_modules/.package-lock.json

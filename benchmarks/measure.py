@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,10 +48,16 @@ def seconds(work: Callable[[], object]) -> float:
 
 def peak_memory() -> int:
     """Bytes of this process at its peak. Linux hands ru_maxrss on from the parent, so it is not asked there."""
+    if sys.platform == "win32":
+        import psutil  # a dependency of PyG
+
+        return int(psutil.Process().memory_info().peak_wset)
     try:
         status = Path("/proc/self/status").read_text()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    except OSError:  # macOS, which counts in bytes
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
 

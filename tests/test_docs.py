@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # ---- what runs ----
 
 
-@pytest.mark.parametrize("page", ["index.md", "tutorial.md", "how-to/own-data.md"])
+@pytest.mark.parametrize("page", ["index.md", "tutorial.md", "how-to/own-data.md", "molecules.md"])
 def test_what_a_page_shows_runs_and_prints_what_it_says(page, tmp_path):
     printed = None
     for language, _, block in BLOCK.findall((DOCS / page).read_text()):

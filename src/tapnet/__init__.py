@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tapnet.nn.tap import TAPooling as TAPooling
     from tapnet.nn.tap import unpool as unpool
     from tapnet.sklearn import TAPClassifier as TAPClassifier
+    from tapnet.sklearn import TAPRegressor as TAPRegressor
 
 # Public name → the module it lives in. Resolved on first use, so that `import tapnet` does not import torch.
 _HOMES = {
@@ -25,6 +26,7 @@ _HOMES = {
     "GraphDataset": "tapnet.data.dataset",
     "TAPClassifier": "tapnet.sklearn",
     "TAPNet": "tapnet.models.tapnet",
+    "TAPRegressor": "tapnet.sklearn",
     "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",
     "cross_validate": "tapnet.experiments.cross_validate",

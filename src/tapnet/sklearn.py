@@ -1,29 +1,37 @@
-"""TAPClassifier: TAPNet as a scikit-learn estimator, for graphs as NetworkX, PyG or GraphDataset hold them."""
+"""TAPClassifier and TAPRegressor: TAPNet with scikit-learn's conventions, for graphs of NetworkX, PyG or tapnet."""
 
 from __future__ import annotations
 
 import math
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tapnet.data.checks import check_classes, copies_note, features_note
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import Features, GraphDataset, Task
+from tapnet.data.splits import Split
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.inference.explain import Layer
 from tapnet.inference.explain_graph import ExplainedGraph, explain_member
@@ -32,23 +40,27 @@ from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import EstimatorRecord, ModelCard
 from tapnet.io.graph_folder import require_targets
 from tapnet.models.base import DataShape
-from tapnet.models.predictor import embed_graphs
+from tapnet.models.predictor import embed_graphs, predict_logits
 from tapnet.models.settings import Settings
-from tapnet.models.tapnet import SPEC, Activation, Pool, TAPNet, TAPNetSettings
+from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, TAPNet, TAPNetSettings
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate
 from tapnet.ops.csr import Norm
 from tapnet.progress import counting
-from tapnet.training.baseline import baseline_warning, majority_accuracy
+from tapnet.training.baseline import baseline_warning, trivial_scores
 from tapnet.training.device import isolated
+from tapnet.training.metrics import DEFAULT_METRIC, METRICS
 from tapnet.training.settings import TrainingSettings
+from tapnet.training.task import sum_of_losses
 from tapnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tapnet.inference.inputs import Graph, Graphs
+
+E = TypeVar("E", bound="_TAPEstimator")
 
 ROWS_PRINTED = 10  # nodes of a pooling layer
 VALUES_PRINTED = 5  # classes in a message
@@ -112,51 +124,16 @@ class _EstimatorSettings(Settings):
 
     node_label: str
     node_attributes: str
+    edge_label: str
+    edge_weight: str
     validation_fraction: Annotated[float, Field(gt=0, lt=1)]
     n_iter_no_change: Annotated[int, Field(ge=1)]
     threads: Annotated[int, Field(ge=1)]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)  # scikit-learn reads the parameters off the signature
-class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """TAPNet with scikit-learn's conventions: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
-
-    Graphs come as a list (a tuple, an object array) of NetworkX graphs or of PyG ``Data``, or as a ``GraphDataset``.
-    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings. Meta-estimators that make
-    a table of their input, as ``BaggingClassifier`` does, take a ``GraphDataset`` or an object array of shape [G, 1].
-
-    Args:
-        epochs, batch_size, lr, weight_decay: as ``TrainingSettings`` says.
-        hidden_channels … link_reading: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
-        features: what a node is to the network: "labels", "degrees", "attributes", or None for what is there: labels
-            where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
-        node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.
-        node_attributes: the name of the one with a number, or as many numbers at each node.
-        early_stopping: hold out a stratified part, stop when its loss has not fallen for ``n_iter_no_change``
-            epochs, and take the weights of the epoch where it was lowest.
-        validation_fraction: of the graphs, held out for that.
-        n_iter_no_change: epochs.
-        random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
-        threads: of one fit or prediction; sums round differently with another number.
-        verbose: show a bar while training, on a terminal or in a notebook, and then print the accuracy beside that of
-            the majority class.
-
-    Attributes:
-        classes_: [C] as they are in y, sorted.
-        n_features_in_: the number of node categories, or of node attributes.
-        n_iter_: epochs that were trained.
-        loss_curve_: the mean training loss of a graph, an epoch each.
-        validation_loss_curve_: with early stopping, the mean loss of a graph that was held out; else None.
-        best_epoch_: the epoch, from 1, whose weights were taken.
-        model_: a ``SavedModel``; ``model_.network`` is the ``TAPNet``.
-
-    Example:
-        >>> import networkx as nx
-        >>> graphs = [nx.cycle_graph(n) for n in range(5, 15)] + [nx.star_graph(n) for n in range(5, 15)]
-        >>> model = TAPClassifier(epochs=20, random_state=0).fit(graphs, ["ring"] * 10 + ["star"] * 10)
-        >>> model.predict([nx.cycle_graph(30), nx.star_graph(20)]).tolist()
-        ['ring', 'star']
-    """
+class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the two estimators share: parameters, training, embeddings, files."""
 
     epochs: int = 100
     batch_size: int = 64
@@ -177,9 +154,14 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
     classifier_dropout: float = 0.2
     aux: float = 0.0
     link_reading: LinkReading = "sigmoid"
+    conv: Conv = "gcn"
+    optimizer: str = "adam"
+    schedule: str = "constant"
     features: Features | None = None
     node_label: str = "label"
     node_attributes: str = "attributes"
+    edge_label: str = "label"
+    edge_weight: str = "weight"
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -189,50 +171,46 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
 
     # ---- training ----
 
-    def fit(self, X: Graphs, y: ArrayLike | None = None) -> TAPClassifier:
-        """Trains on graphs and their classes.
-
-        Args:
-            X: the graphs.
-            y: their classes; None where the graphs carry them: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
-
-        Returns:
-            The estimator itself.
-
-        Raises:
-            SettingError: for a parameter that does not fit, or training that diverged.
-            DataError: for graphs or classes that cannot be learned from.
-
-        Warns:
-            DataNote: for what is not used of the graphs, and for graphs that are all the same.
-        """
+    def _fit(self, graphs: Any, dataset: GraphDataset, strata: Any, weight: NDArray[np.float64] | None) -> SavedModel:
+        """Trains on a data set with its targets; a part that is held out is stratified by ``strata``."""
         settings, training = self._settings()
-        graphs = check_graphs(X)
-        classes, codes = _numbered(_targets(graphs, y))
-        dataset = self._dataset(graphs, codes)
         has_nothing = dataset.node_labels is None and dataset.node_attributes is None
         if self.features is None and has_nothing:
             self._warn_of_unused_attributes(graphs)
-        unused = features_note(dataset, only_edges=self.features is not None or has_nothing)
-        for note in (unused, copies_note(dataset, [np.arange(len(codes))])):  # only if all are copies of one
+        read = SPEC.prepare(dataset, settings)
+        unused = features_note(read, only_edges=self.features is not None or has_nothing)
+        for note in (unused, copies_note(dataset, [np.arange(len(dataset))])):  # only if all are copies of one
             if note:
-                warnings.warn(note, DataNote, stacklevel=2)
-        values = tuple(classes.tolist())
-        names = dataset.class_names if values == dataset.classes else None
-        dataset = replace(dataset, y=torch.from_numpy(codes), classes=values, class_names=names)
+                warnings.warn(note, DataNote, stacklevel=3)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        train, held_out = self._split(codes, rng)
+        train, held_out = self._split(len(dataset), strata, rng)
         card = self._card(dataset, settings, training, seed, kind_of(graphs))
         with isolated(int(self.threads), seed):
-            assert SPEC.build is not None
-            model = SavedModel(SPEC.build(DataShape.of(dataset), settings), card)
-            trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed)
+            model = SavedModel(SPEC.network(DataShape.of(dataset), settings), card)
+            chosen = None if weight is None else torch.from_numpy(weight)[train]
+            trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed, sample_weight=chosen)
             self._train(trainer, model, None if held_out is None else model.encode(dataset.subset(held_out)))
             if self.verbose:
-                _print_accuracy(model, dataset, train, held_out)
-        self.model_, self.classes_, self.n_features_in_ = model, classes, dataset.num_features
-        return self
+                self._print_score(model, dataset, train, held_out)
+        self.model_, self.n_features_in_ = model, dataset.num_features
+        return model
+
+    def _print_score(self, model: SavedModel, dataset: GraphDataset, train: Tensor, held_out: Tensor | None) -> None:
+        """Prints the usual metric on both parts with that of the trivial predictor; warns where it is not better."""
+        metric, warning = METRICS[DEFAULT_METRIC[dataset.task]], ""
+        for part, words in ((train, "training graphs"), (held_out, "graphs held out")):
+            if part is not None:
+                said = model.probabilities(model.encode(dataset.subset(part)))
+                score = metric(dataset.y[part].numpy(), said.double().numpy())
+                trivial = trivial_scores(dataset, [Split(train, None, part)], [metric])
+                who = "majority class" if metric.name == "accuracy" else "the same for every graph"
+                shown = f"{metric.in_words(score)}; {who}: {metric.in_words(trivial[metric.name])}"
+                what = "accuracy on" if metric.name == "accuracy" else "on"
+                print(f"{type(self).__name__}: {what} {len(part)} {words}: {shown}", file=sys.stderr)
+                warning = baseline_warning(score, trivial, metric.name)
+        if warning:
+            warnings.warn(warning, stacklevel=4)
 
     def _warn_of_unused_attributes(self, graphs: Any) -> None:
         """Warns of node attributes under another name than the one that is read."""
@@ -250,7 +228,7 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         epochs, lr = trainer.settings.epochs, trainer.settings.lr
         losses, validation_losses = list[float](), list[float]()
         best, best_weights = 0, model.network.state_dict()
-        with counting(epochs, "TAPClassifier") if self.verbose else nullcontext(lambda _: None) as advance:
+        with counting(epochs, type(self).__name__) if self.verbose else nullcontext(lambda _: None) as advance:
             for loss in trainer.fit():
                 losses.append(loss)
                 advance(1)
@@ -279,15 +257,15 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         _EstimatorSettings(**own)
         return SPEC.make_settings("", network), TrainingSettings(**training)
 
-    def _split(self, codes: NDArray[np.int64], rng: np.random.RandomState) -> tuple[Tensor, Tensor | None]:
+    def _split(self, graphs: int, strata: Any, rng: np.random.RandomState) -> tuple[Tensor, Tensor | None]:
         """The numbers of the graphs to train on, and of those held out."""
-        every, fraction = np.arange(len(codes)), float(self.validation_fraction)
+        every, fraction = np.arange(graphs), float(self.validation_fraction)
         if not self.early_stopping:
             return torch.from_numpy(every), None
         try:
-            parts = train_test_split(every, test_size=fraction, stratify=codes, random_state=rng)
+            parts = train_test_split(every, test_size=fraction, stratify=strata, random_state=rng)
         except ValueError as error:
-            raise DataError(f"{fraction} of {len(codes)} graphs cannot be held out: {error}") from None
+            raise DataError(f"{fraction} of {graphs} graphs cannot be held out: {error}") from None
         train, held_out = (torch.from_numpy(np.sort(part)) for part in parts)
         return train, held_out
 
@@ -301,6 +279,185 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         own = {name: _native(value) for name, value in self.get_params().items() if name not in said}
         estimator = EstimatorRecord(**{k: v for k, v in own.items() if _in_json(v)} | {"input": kind})
         return ModelCard.of(record, dataset, estimator=estimator)
+
+    # ---- prediction ----
+
+    def transform(self, X: Graphs) -> NDArray[np.float32]:
+        """[G, width] graph embeddings: the readouts of all levels, which are what the classifier gets."""
+        data = self._encoded(X)
+        with isolated(int(self.threads)):
+            return embed_graphs(self._network, data).numpy()
+
+    def _encoded(self, X: Graphs) -> GraphDataset:
+        """The graphs as the network reads them."""
+        check_is_fitted(self)
+        dataset = self.model_.to_dataset(check_graphs(X))
+        return self.model_.encode(dataset, [f"graph {i}" for i in range(len(dataset))])
+
+    @property
+    def _network(self) -> TAPNet:
+        assert isinstance(self.model_.network, TAPNet)
+        return self.model_.network
+
+    @property
+    def _n_features_out(self) -> int:  # what get_feature_names_out counts
+        return self._network.classifier.hidden.in_features
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = False
+        return tags
+
+    # ---- one file ----
+
+    def save(self, path: str | Path) -> None:
+        """Weights and settings in one file, for ``load`` and for the commands; reading it runs no code.
+
+        It holds classes and node categories that are text, numbers, booleans, None or tuples of them. Pickling the
+        estimator keeps any, and the loss curve too.
+        """
+        check_is_fitted(self)
+        given = {what: _native(getattr(self.model_, what)) for what in ("classes", "categories")}
+        for what, values in given.items():
+            for value in values or ():
+                if not all(map(_in_json, value if isinstance(value, tuple) else (value,))):
+                    raise DataError(f"a model file cannot hold {value!r}, one of the {what}; pickle the estimator")
+        replace(self.model_, card=self.model_.card.replace(**given)).save(Path(path))
+
+    @classmethod
+    def load(cls: type[E], path: str | Path, pools: Iterable[type | str] = ()) -> E:
+        """Loads an estimator from a file that ``save`` or a run wrote; a stranger's file is safe to load.
+
+        Args:
+            path: a model file, or the folder of a run with a final model.
+            pools: the user's own pooling layers that the model may use, as `load_model` takes them.
+
+        Raises:
+            DataError: if there is no model at the path, none that this version can use, or another one than TAPNet.
+        """
+        saved = load_model(path, pools)
+        record, estimator = saved.card.trial, saved.card.estimator
+        if saved.task != cls._TASK:
+            raise DataError(f"{path}: holds a model for {saved.task}, which {cls.__name__} is not")
+        if not isinstance(saved.network, TAPNet):
+            raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")
+        try:
+            said = {**record.training, **(estimator.model_dump() if estimator else {})}
+            said |= saved.network.settings.to_dict()
+            found = cls(**{k: v for k, v in said.items() if k in cls().get_params()})
+            found._after_load(saved)
+            found._settings()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(f"{path}: not a model that this version can use ({error})") from None
+        found.model_, found.n_features_in_ = saved, saved.network.in_channels
+        return found
+
+    # ---- graphs ----
+
+    _TASK: ClassVar[Task] = "classification"
+
+    def _after_load(self, saved: SavedModel) -> None:
+        """What the attributes say that are not of the network."""
+
+    def _dataset(self, graphs: Any) -> GraphDataset:
+        """Graphs of any kind without their targets, to be fitted to."""
+        kind, nothing = kind_of(graphs), np.zeros(len(graphs), np.int64)
+        if kind == "NetworkX":
+            on_edges = {"edge_label": self.edge_label, "edge_weight": self.edge_weight}
+            return from_networkx(graphs, nothing, self.features, self.node_label, self.node_attributes, **on_edges)
+        if kind == "PyG":
+            return from_pyg(graphs, nothing, self.features)
+        dataset: GraphDataset = graphs
+        return dataset if self.features in (None, dataset.features) else dataset.with_features(self.features)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
+    """TAPNet with scikit-learn's conventions: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
+
+    Graphs come as a list (a tuple, an object array) of NetworkX graphs or of PyG ``Data``, or as a ``GraphDataset``.
+    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings. Meta-estimators that make
+    a table of their input, as ``BaggingClassifier`` does, take a ``GraphDataset`` or an object array of shape [G, 1].
+
+    Args:
+        epochs, batch_size, lr, weight_decay, optimizer, schedule: as ``TrainingSettings`` says.
+        hidden_channels … conv: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
+            labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
+        node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.
+        node_attributes: the name of the one with a number, or as many numbers at each node.
+        edge_label: the name of the edge attribute with a category, for a ``conv`` that reads it.
+        edge_weight: the name of the edge attribute with the weight, which counts where every edge has it.
+        early_stopping: hold out a stratified part, stop when its loss has not fallen for ``n_iter_no_change``
+            epochs, and take the weights of the epoch where it was lowest.
+        validation_fraction: of the graphs, held out for that.
+        n_iter_no_change: epochs.
+        class_weight: ``"balanced"``, or the weight of each class by its value; None the same for all.
+        random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
+        threads: of one fit or prediction; sums round differently with another number.
+        verbose: show a bar while training, on a terminal or in a notebook, and then print the accuracy beside that of
+            the majority class.
+
+    Attributes:
+        classes_: [C] as they are in y, sorted.
+        n_features_in_: the number of node categories, or of node attributes.
+        n_iter_: epochs that were trained.
+        loss_curve_: the mean training loss of a graph, an epoch each.
+        validation_loss_curve_: with early stopping, the mean loss of a graph that was held out; else None.
+        best_epoch_: the epoch, from 1, whose weights were taken.
+        model_: a ``SavedModel``; ``model_.network`` is the ``TAPNet``.
+
+    Example:
+        >>> import networkx as nx
+        >>> graphs = [nx.cycle_graph(n) for n in range(5, 15)] + [nx.star_graph(n) for n in range(5, 15)]
+        >>> model = TAPClassifier(epochs=20, random_state=0).fit(graphs, ["ring"] * 10 + ["star"] * 10)
+        >>> model.predict([nx.cycle_graph(30), nx.star_graph(20)]).tolist()
+        ['ring', 'star']
+    """
+
+    class_weight: str | Mapping[Hashable, float] | None = None
+
+    def fit(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> TAPClassifier:
+        """Trains on graphs and their classes.
+
+        Args:
+            X: the graphs.
+            y: their classes; None where the graphs carry them: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
+            sample_weight: [G] how much each graph counts; None the same.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            SettingError: for a parameter that does not fit, or training that diverged.
+            DataError: for graphs or classes that cannot be learned from.
+
+        Warns:
+            DataNote: for what is not used of the graphs, and for graphs that are all the same.
+        """
+        self._settings()
+        graphs = check_graphs(X)
+        given = _targets(graphs, y)
+        classes, codes = _numbered(given)
+        dataset = self._dataset(graphs)
+        values = tuple(classes.tolist())
+        names = dataset.class_names if values == dataset.classes else None
+        targets: dict[str, Any] = {"y": torch.from_numpy(codes), "classes": values, "class_names": names}
+        dataset = replace(dataset, **targets, task="classification", target_names=None)
+        weight = _checked_weight(sample_weight, len(codes))
+        if self.class_weight is not None:
+            try:
+                by_class = compute_sample_weight(self.class_weight, column_or_1d(given))
+            except ValueError as error:
+                raise SettingError(f"class_weight: {error}") from None
+            weight = by_class if weight is None else weight * by_class
+        self._fit(graphs, dataset, codes, weight)
+        self.classes_ = classes
+        return self
+
+    def _after_load(self, saved: SavedModel) -> None:
+        self.classes_ = column_or_1d(saved.classes)
 
     # ---- prediction ----
 
@@ -318,12 +475,6 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
         data = self._encoded(X)
         with isolated(int(self.threads)):
             return self.model_.probabilities(data).double().numpy()
-
-    def transform(self, X: Graphs) -> NDArray[np.float32]:
-        """[G, width] graph embeddings: the readouts of all levels, which are what the classifier gets."""
-        data = self._encoded(X)
-        with isolated(int(self.threads)):
-            return embed_graphs(self._network, data).numpy()
 
     def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """The accuracy; without ``y`` by the classes that the graphs carry.
@@ -367,99 +518,110 @@ class TAPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Classifie
             drawn,
         )
 
-    def _encoded(self, X: Graphs) -> GraphDataset:
-        """The graphs as the network reads them."""
-        check_is_fitted(self)
-        dataset = self.model_.to_dataset(check_graphs(X))
-        return self.model_.encode(dataset, [f"graph {i}" for i in range(len(dataset))])
 
-    @property
-    def _network(self) -> TAPNet:
-        assert isinstance(self.model_.network, TAPNet)
-        return self.model_.network
+@dataclass(kw_only=True, eq=False, repr=False)
+class TAPRegressor(RegressorMixin, _TAPEstimator):  # type: ignore[misc]
+    """TAPNet for numbers, with scikit-learn's conventions: one target of a graph, or several, some of them missing.
 
-    @property
-    def _n_features_out(self) -> int:  # what get_feature_names_out counts
-        return self._network.classifier.hidden.in_features
+    Graphs come as for ``TAPClassifier``. Targets are scaled inside and predicted in their own units.
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.target_tags.required = False
-        return tags
+    Args:
+        **parameters: those of ``TAPClassifier`` but for ``class_weight``.
 
-    # ---- one file ----
+    Attributes:
+        n_features_in_: the number of node categories, or of node attributes.
+        n_outputs_: the number of targets.
+        n_iter_, loss_curve_, validation_loss_curve_, best_epoch_: as ``TAPClassifier`` has them.
+        model_: a ``SavedModel``; ``model_.network`` is the ``TAPNet``.
 
-    def save(self, path: str | Path) -> None:
-        """Weights and settings in one file, for ``load`` and for the commands; reading it runs no code.
+    Example:
+        >>> import networkx as nx
+        >>> graphs = [nx.path_graph(n) for n in range(5, 25)]
+        >>> model = TAPRegressor(epochs=30, lr=0.01, random_state=0).fit(graphs, [float(n) for n in range(5, 25)])
+        >>> model.predict([nx.path_graph(10)]).shape
+        (1,)
+    """
 
-        It holds classes and node categories that are text, numbers, booleans, None or tuples of them. Pickling the
-        estimator keeps any, and the loss curve too.
-        """
-        check_is_fitted(self)
-        given = {what: _native(getattr(self.model_, what)) for what in ("classes", "categories")}
-        for what, values in given.items():
-            for value in values or ():
-                if not all(map(_in_json, value if isinstance(value, tuple) else (value,))):
-                    raise DataError(f"a model file cannot hold {value!r}, one of the {what}; pickle the estimator")
-        replace(self.model_, card=self.model_.card.replace(**given)).save(Path(path))
+    _TASK: ClassVar[Task] = "regression"
 
-    @classmethod
-    def load(cls, path: str | Path, pools: Iterable[type | str] = ()) -> TAPClassifier:
-        """Loads an estimator from a file that ``save`` or a run wrote; a stranger's file is safe to load.
+    def fit(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> TAPRegressor:
+        """Trains on graphs and their numbers.
 
         Args:
-            path: a model file, or the folder of a run with a final model.
-            pools: the user's own pooling layers that the model may use, as `load_model` takes them.
+            X: the graphs.
+            y: [G] or [G, T] numbers, NaN where one is missing; None where the graphs carry them.
+            sample_weight: [G] how much each graph counts; None the same.
+
+        Returns:
+            The estimator itself.
 
         Raises:
-            DataError: if there is no model at the path, none that this version can use, or another one than TAPNet.
+            SettingError: for a parameter that does not fit, or training that diverged.
+            DataError: for graphs or numbers that cannot be learned from.
         """
-        saved = load_model(path, pools)
-        record, estimator = saved.card.trial, saved.card.estimator
-        if not isinstance(saved.network, TAPNet):
-            raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")
-        try:
-            said = {**record.training, **(estimator.model_dump() if estimator else {})}
-            said |= saved.network.settings.to_dict()
-            found = cls(**{k: v for k, v in said.items() if k in cls().get_params()})
-            found.classes_ = column_or_1d(saved.classes)
-            found._settings()
-        except (AttributeError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: not a model that this version can use ({error})") from None
-        found.model_, found.n_features_in_ = saved, saved.network.in_channels
-        return found
+        self._settings()
+        graphs = check_graphs(X)
+        targets = _numbers(graphs, y)
+        rows = torch.from_numpy(targets.reshape(len(targets), -1).astype(np.float32))
+        dataset = replace(self._dataset(graphs), y=rows, classes=(), class_names=None, task="regression")
+        if dataset.target_names is None or len(dataset.target_names) != rows.size(1):
+            names = ("target",) if rows.size(1) == 1 else tuple(f"target {i}" for i in range(rows.size(1)))
+            dataset = replace(dataset, target_names=names)
+        self._one_column = targets.ndim == 1
+        self._fit(graphs, dataset, None, _checked_weight(sample_weight, len(targets)))
+        self.n_outputs_ = rows.size(1)
+        return self
 
-    # ---- graphs ----
+    def _after_load(self, saved: SavedModel) -> None:
+        self.n_outputs_ = saved.card.shape.num_classes
+        self._one_column = self.n_outputs_ == 1
 
-    def _dataset(self, graphs: Any, codes: NDArray[np.int64]) -> GraphDataset:
-        """Graphs of any kind with these numbers for classes, to be fitted to."""
-        kind = kind_of(graphs)
-        if kind == "NetworkX":
-            return from_networkx(graphs, codes, self.features, self.node_label, self.node_attributes)
-        if kind == "PyG":
-            return from_pyg(graphs, codes, self.features)
-        dataset: GraphDataset = graphs
-        return dataset if self.features in (None, dataset.features) else dataset.with_features(self.features)
+    def predict(self, X: Graphs) -> NDArray[np.float64]:
+        """[G] the number of each graph, or [G, T] where there are several."""
+        data = self._encoded(X)
+        with isolated(int(self.threads)):
+            found: NDArray[np.float64] = self.model_.probabilities(data).double().numpy()
+        return found[:, 0] if self._one_column else found
+
+    def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """R²; without ``y`` by the numbers that the graphs carry."""
+        check_is_fitted(self)
+        return float(super().score(X, _numbers(check_graphs(X), y), sample_weight))
 
 
-def _print_accuracy(model: SavedModel, dataset: GraphDataset, train: Tensor, held_out: Tensor | None) -> None:
-    """Prints the accuracy on both parts beside that of the majority class, and warns where it is not above it."""
-    for part, words in ((train, "training graphs"), (held_out, "graphs held out")):
-        if part is not None:
-            predicted = model.probabilities(model.encode(dataset.subset(part))).argmax(dim=1)
-            accuracy = 100 * float((predicted == dataset.y[part]).double().mean())
-            majority = majority_accuracy(dataset.y, train, part)
-            text = f"accuracy on {len(part)} {words}: {accuracy:.1f} %; majority class: {majority:.1f} %"
-            print(f"TAPClassifier: {text}", file=sys.stderr)
-            warning = baseline_warning(accuracy, {"accuracy": majority})
-    if warning:
-        warnings.warn(warning, stacklevel=3)
+def _checked_weight(weight: ArrayLike | None, graphs: int) -> NDArray[np.float64] | None:
+    if weight is None:
+        return None
+    found = np.asarray(weight, dtype=np.float64)
+    if found.shape != (graphs,) or not np.isfinite(found).all() or found.min() < 0 or not found.any():
+        raise DataError(f"sample_weight is {graphs} finite numbers, none below 0 and not all 0")
+    return found
+
+
+def _numbers(graphs: Any, y: ArrayLike | None) -> NDArray[np.float64]:
+    """[G] or [G, T] the numbers as they were given, or as the graphs carry them."""
+    if y is None and kind_of(graphs) == "GraphDataset":
+        if graphs.task == "classification":
+            raise DataError(f"the targets of {graphs.name} are classes: give y, or take TAPClassifier")
+        own: NDArray[np.float64] = graphs.y.double().numpy()
+        return own[:, 0] if own.shape[1] == 1 else own
+    try:
+        found: NDArray[np.float64] = check_array(
+            _targets(graphs, y), dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y"
+        )
+    except ValueError as error:
+        raise DataError(f"targets are numbers: {error}") from None
+    if not np.isfinite(found).reshape(len(found), -1).any(axis=0).all():
+        raise DataError("a target has no number at all")
+    return found
 
 
 def _validation_loss(model: SavedModel, dataset: GraphDataset) -> float:
-    """The mean cross-entropy of a graph; infinite where the network's answer is not a number."""
+    """The mean loss of a graph; infinite where the network's answer is not a number."""
     model.network.eval()
+    if dataset.task != "classification":
+        losses = sum_of_losses(model.network, predict_logits(model.network, dataset), dataset.y) / len(dataset)
+        return float(losses.nan_to_num(nan=math.inf))
     given = model.probabilities(dataset).gather(1, dataset.y.unsqueeze(1))
     return float(given.clamp(min=torch.finfo(given.dtype).tiny).log().neg().mean().nan_to_num(nan=math.inf))
 

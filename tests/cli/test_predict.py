@@ -186,12 +186,12 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_predicted(trained, new):
         chances = {name: float(row[name]) for name in FAMILIES}
         assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
         assert row["class"] == max(chances, key=chances.get)
-    broken, listed, plain, last = result.stderr.splitlines()
+    broken, listed, plain, last = result.stderr.splitlines()[:4]
     assert broken == f"tapnet: {new / 'broken.graphml'}:2: not XML (no element found)"
     assert listed.startswith(f"tapnet: {new / 'list.json'}: not a node-link graph")
     assert plain.startswith(f"tapnet: {new / 'plain.json'}: its nodes have no category")
     assert last.startswith("tapnet: 6 graphs predicted, 3 could not be read; the model's accuracy by cross-validation:")
-    assert last.endswith("% (protocol paper: best test epoch of each fold; 2 folds × 3 epochs)")
+    assert last.endswith("(protocol paper: best test epoch of each fold; 2 folds × 3 epochs); majority class: 33.3 %")
 
 
 def test_a_graph_alone_in_a_folder_and_in_another_format_is_the_same(trained, new, tmp_path, monkeypatch, capsys):
@@ -391,7 +391,7 @@ def test_a_reader_that_has_had_enough_ends_it_quietly(trained):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b'graph,class,a ring,a star,"all, joined"\n'
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert all(line.startswith(b"tapnet: MUTAG: ") for line in process.stderr)  # what is not used of it
     assert process.returncode == 0
 
 

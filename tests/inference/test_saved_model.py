@@ -46,12 +46,14 @@ def test_a_category_that_it_never_saw_counts_as_none_and_is_named(model):
     assert read.x.sum() == (other.x != 0).sum()
 
 
-@pytest.mark.parametrize("damage", ["weights", "settings", "no description", "not a file of tensors", "huge"])
+@pytest.mark.parametrize("damage", ["weights", "types", "settings", "no description", "not a file of tensors", "huge"])
 def test_a_file_that_is_no_model_is_one_sentence(model, tmp_path, damage):
     weights, about = load_file(model), read_model(model)[1].to_dict()
     file = tmp_path / "bad.safetensors"
     if damage == "weights":
         weights.pop(next(iter(weights)))
+    if damage == "types":
+        weights = {name: weight.half() for name, weight in weights.items()}
     if damage == "settings":
         about["trial"]["settings"]["pool"] = "__import__('os')"
     if damage == "huge":

@@ -12,6 +12,7 @@ from tapnet import load_dataset
 from tapnet.data.check import check_structure
 from tapnet.errors import DataError
 from tapnet.io.computed_cache import computed_once
+from tapnet.io.read import read_layout
 from tapnet.io.sealed_arrays import read_arrays, write_arrays
 from tests.helpers.faults import write_rings
 
@@ -152,3 +153,30 @@ def test_planted_parts_of_what_is_computed_are_computed_again(own_cache):
     assert get(lambda found: int(found["index"].values.max()) < 3) == whole
     assert torch.equal(torch.from_numpy(read_arrays(first)["values index"]), torch.tensor([0, 0, 1]))
     assert second.exists()
+
+
+def test_a_source_that_changes_while_it_is_read_is_not_believed(tmp_path, own_cache, monkeypatch):
+    file = write_rings(tmp_path / "RINGS.txt", graphs=4)
+
+    def read_and_change(layout):
+        found = read_layout(layout)
+        file.write_text(file.read_text() + "\n")
+        return found
+
+    monkeypatch.setattr("tapnet.io.load.read_layout", read_and_change)
+    with pytest.raises(DataError, match="changed while it was read"):
+        load_dataset(file)
+    assert not list(own_cache.rglob("*.npz"))
+
+
+REFUSED = [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file"), MemoryError()]
+
+
+@pytest.mark.parametrize("error", REFUSED)
+def test_what_the_system_refuses_while_a_data_set_is_read_is_a_data_error(tmp_path, own_cache, monkeypatch, error):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr("tapnet.io.load.find", refuse)
+    with pytest.raises(DataError, match="somewhere"):
+        load_dataset(tmp_path / "somewhere")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from tapnet import GraphDataset, load_dataset
-from tapnet.errors import DataError
+from tapnet import GraphDataset, cross_validate, load_dataset
+from tapnet.errors import DamagedFileWarning, DataError, TapnetError
 from tapnet.experiments.backends.pool import DataReference, run_trials
+from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
@@ -199,7 +201,110 @@ def test_a_trial_whose_checkpoint_is_damaged_begins_again_and_gives_the_same_num
     assert result.curves == run_trial(trial, dataset, Store(tmp_path / "b")).curves
 
 
+def other_state(dataset: GraphDataset, store: Store, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A checkpoint whose content was changed, under a seal that fits."""
+    trial = make(dataset)
+    begun(dataset, store)
+    state = store.load_checkpoint(trial)
+    change(state)
+    store.save_checkpoint(trial, state)
+    return store.checkpoint_file(trial)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.clear(),
+        lambda state: state.update(epoch=10**9),
+        lambda state: state.update(epoch="1"),
+        lambda state: state.update(model={}),
+        lambda state: state["model"].update({k: v[:1] for k, v in state["model"].items()}),
+        lambda state: state["optimizer"]["state"][0].update(exp_avg=torch.zeros(1)),
+        lambda state: state["optimizer"]["param_groups"][0].update(weight_decay=5.0),
+        lambda state: state.update(random=torch.zeros(3, dtype=torch.uint8)),
+        lambda state: state["curves"].update(test_accuracy=[]),
+        lambda state: state["curves"].update(test_accuracy=["x"]),
+        lambda state: state.update(best_weights={}),
+        lambda state: state.update(seconds=None),
+    ],
+)
+def test_a_checkpoint_of_another_shape_is_set_aside_even_with_a_seal_that_fits(dataset, stored, tmp_path, change):
+    trial, store, epochs = make(dataset), Store(tmp_path), []
+    file = other_state(dataset, store, change)
+    with pytest.warns(DamagedFileWarning, match=file.name):
+        result = run_trial(trial, dataset, store, progress=lambda epoch, _: epochs.append(epoch))
+    assert epochs == [1, 2, 3]
+    assert file.with_suffix(".damaged").exists()
+    assert result.curves == stored.load(trial).curves
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_a_checkpoint_that_is_no_regular_file_is_not_waited_for(dataset, tmp_path, kind):
+    store = Store(tmp_path)
+    file = store.checkpoint_file(make(dataset))
+    file.parent.mkdir()
+    os.mkfifo(file) if kind == "a pipe" else file.symlink_to("/dev/zero")
+    with pytest.warns(DamagedFileWarning):
+        assert store.load_checkpoint(make(dataset)) is None
+
+
 # ---- models ----
+
+
+@pytest.mark.parametrize("damage", ["empty", "deleted", "swapped", "a pipe"])
+def test_the_model_of_a_fold_that_is_not_what_was_written_is_trained_again(dataset, rings, tmp_path, damage):
+    store, trials = Store(tmp_path), [make(dataset, fold) for fold in range(2)]
+    data = DataReference(str(rings), None)
+    assert run_trials(trials, data, store)
+    files = [store.model_file(trial) for trial in trials]
+    before, results = [file.read_bytes() for file in files], [store.load(trial).curves for trial in trials]
+    if damage == "empty":
+        files[0].write_bytes(b"")
+    elif damage == "swapped":
+        files[0].write_bytes(before[1])
+    else:
+        files[0].unlink()
+        if damage == "a pipe":
+            os.mkfifo(files[0])
+    folds = set()
+    with pytest.warns(DamagedFileWarning, match=files[0].name):
+        assert run_trials(trials, data, store, on_event=lambda event: folds.add(event.trial.fold))
+    assert folds == {0}
+    assert [file.read_bytes() for file in files] == before
+    assert [store.load(trial).curves for trial in trials] == results
+
+
+def test_results_that_are_deleted_during_the_run_are_computed_again(dataset, rings, tmp_path):
+    store, trials, deleted = Store(tmp_path), [make(dataset, fold) for fold in range(2)], []
+
+    def delete(event: Any) -> None:
+        if event.trial.fold == 1 and not deleted:
+            deleted.append(store.result_file(trials[0]).unlink())
+
+    with pytest.warns(DamagedFileWarning, match="1 of 2"):
+        assert run_trials(trials, DataReference(str(rings), None), store, on_event=delete)
+    assert all(store.load(trial) for trial in trials)
+
+
+def test_a_run_that_loses_its_results_again_and_again_does_not_end_as_complete(dataset, rings, tmp_path):
+    store, trials = Store(tmp_path), [make(dataset, fold) for fold in range(2)]
+
+    def delete(event: Any) -> None:
+        store.result_file(trials[1 - event.trial.fold]).unlink(missing_ok=True)
+
+    with pytest.warns(DamagedFileWarning), pytest.raises(TapnetError, match="deleted"):
+        run_trials(trials, DataReference(str(rings), None), store, on_event=delete)
+
+
+def test_a_run_of_which_results_are_lost_says_so(rings, tmp_path):
+    run = cross_validate(rings, epochs=1, folds=3, jobs=1, out=tmp_path, hidden_channels=8)
+    Store(tmp_path).result_file(run.results[0].trial).unlink()
+    with pytest.warns(DamagedFileWarning, match="1 of the run's 3"):
+        assert len(load_run(tmp_path).results) == 2
+    page = tmp_path / "run.json"
+    page.write_text(page.read_text().replace('"complete"', '"running"'))
+    with pytest.raises(DataError, match="not what was written"):
+        load_run(tmp_path)
 
 
 def test_a_model_with_a_flipped_bit_is_refused(dataset, stored, tmp_path):

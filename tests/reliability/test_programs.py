@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
 from filelock import FileLock
 
+from tapnet.errors import DataError
+from tapnet.experiments.load_run import load_run
+from tapnet.experiments.store import Store
 from tests.helpers.faults import PATIENCE, command, content, placed, running, summary, wait_for
 
 FOLDS = 4
@@ -78,3 +82,18 @@ def test_ctrl_c_ends_a_program_that_waits_for_another(rings, undisturbed, tmp_pa
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert f"tapnet: stopped with {FOLDS - 1} of {FOLDS} folds done; the same command goes on from there" in err
+
+
+def test_readers_in_a_loop_do_not_disturb_a_writer_on_a_slow_disk(rings, undisturbed, tmp_path):
+    """Every file of the run is half-written for a while, and read by somebody the whole time."""
+    folder, seen = tmp_path / "run", set()
+    words = command(rings, folder, "--jobs", 1, "--final", folds=FOLDS)
+    with warnings.catch_warnings(), running(words, log=str(tmp_path / "log"), delay=0.05) as process:
+        warnings.simplefilter("error")
+        while process.poll() is None:
+            seen.add(sum(1 for _ in Store(folder).results()))
+            with suppress(DataError):  # no fold is finished yet
+                load_run(folder)
+    assert process.returncode == 0, process.stderr.read()
+    assert seen >= {0, FOLDS}
+    assert content(folder) == content(undisturbed)

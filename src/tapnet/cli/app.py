@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -39,7 +39,7 @@ class _Tidy:
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""  # else <bool> stands beside it
-            elif param.type_descriptor.is_ranged:
+            elif not get_origin(param.type_descriptor.annotation) and param.type_descriptor.is_ranged:
                 param.metavar = "<int>"  # its range stands beside it
         return params
 

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -39,19 +39,26 @@ def predict(
         bool,
         typer.Option("--allow-unknown", help="Also predict graphs that share no node category with the training data."),
     ] = False,
+    smiles: Annotated[
+        str | None, typer.Option(help="Column with the SMILES of a table of molecules.", show_default="found")
+    ] = None,
     pool: OwnPool = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write each graph's class and the probability of every class; of labels their probabilities, of numbers these.
 
-    What cannot be read, or shares no node category (or degree) with the training data, is named on standard error and
-    left out; the exit code is 1 then.
+    One table of molecules (.csv with SMILES) comes back with the predictions as columns. What cannot be read, or shares
+    no node category (or degree) with the training data, is named on standard error and left out; the exit code is 1.
     """
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
-    from tapnet.inference.predict import predict_inputs
+    from tapnet.inference.predict import predict_inputs, predict_table
+    from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
+    is_one_table = form == "csv" and len(inputs) == 1 and inputs[0].lower().endswith(MOLECULE_ENDINGS)
+    if smiles is not None and not is_one_table:
+        raise SettingError("--smiles is for one table of molecules, such as a .csv file")
     for name in inputs:
         if name.endswith(".safetensors") or path_exists(Path(name) / FINAL_MODEL):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
@@ -72,16 +79,16 @@ def predict(
         say(error)
 
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
-        write(header(classes))
-        for graphs, probabilities in predict_inputs(
-            saved,
-            inputs,
-            data_dir=data_dir,
-            unseen=unseen,
-            allow_unknown=allow_unknown,
-            on_error=report,
-            show_progress=for_machines,
-        ):
+        options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": report}
+        options["show_progress"] = for_machines
+        if is_one_table:
+            table = predict_table(saved, inputs[0], smiles, **options)
+            write("".join(map(_csv_line, [table.header, *table.rows])) if table.predicted else "")
+            done = table.predicted
+            inputs = []
+        else:
+            write(header(classes))
+        for graphs, probabilities in predict_inputs(saved, inputs, data_dir=data_dir, **options):
             rows = zip(graphs, probabilities.tolist(), strict=True)
             write("".join(line(graph, [round(p, DIGITS) for p in row], classes) for graph, row in rows))
             done += len(graphs)

@@ -53,8 +53,13 @@ def features_note(dataset: GraphDataset, only_edges: bool = False) -> str:
     unused = on_edges if only_edges else on_nodes + on_edges
     if not unused:
         return ""
-    kinds = {"labels": "node label", "attributes": "node attribute", "all": "categories and number"}
+    kinds = {"labels": "node label", "attributes": "node attribute"}
     used = _counted(dataset.num_features, kinds.get(own, "degree"))
+    if own == "all":
+        numbers = dataset.num_features - len(dataset.categories or ())
+        used = f"{len(dataset.categories or ())} categories" + (
+            f" and {_counted(numbers, 'number')}" if numbers else ""
+        )
     return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
 
 

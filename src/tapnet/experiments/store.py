@@ -341,13 +341,9 @@ def _content(file: Path, limit: int) -> bytes:
 
 
 def _set_aside(file: Path, reason: str) -> None:
-    """Renames a damaged file, if it is there, and says why."""
+    """Renames a damaged file, if it is there and may be renamed, and says why."""
     aside, moved = file.with_suffix(".damaged"), ""
-    try:
+    with suppress(OSError):  # a folder that is only read; whoever computes it again replaces the file
         file.replace(aside)
         moved = f"; the file is {aside.name} now"
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise TapnetError(f"{file}: is damaged, and cannot be renamed ({error.strerror or error})") from None
     warnings.warn(f"{file}: {reason}{moved}", DamagedFileWarning, stacklevel=2)

@@ -79,7 +79,13 @@ def kind_of(graphs: Any) -> str:
 
 
 def from_networkx(
-    graphs: Sequence[nx.Graph], y: NDArray[np.int64], features: Features | None, node_label: str, node_attributes: str
+    graphs: Sequence[nx.Graph],
+    y: NDArray[np.int64],
+    features: Features | None,
+    node_label: str,
+    node_attributes: str,
+    edge_label: str = "label",
+    edge_weight: str = "weight",
 ) -> GraphDataset:
     """NetworkX graphs by the names of their attributes; where there are no labels, attributes are the features."""
     labelled = False
@@ -93,8 +99,7 @@ def from_networkx(
             y.tolist(),
             node_label=node_label,
             node_attributes=node_attributes,
-            edge_label="",  # no model reads what is on the edges
-            edge_attributes="",
+            edge_label=edge_label,
             features=features,
         )
     except TypeError as error:

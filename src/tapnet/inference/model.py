@@ -310,7 +310,8 @@ class SavedModel:
         kind, nothing = kind_of(graphs), np.zeros(len(graphs), np.int64)
         fitted = self.card.estimator
         if kind == "NetworkX" and fitted is not None:
-            return from_networkx(graphs, nothing, self.features, fitted.node_label, fitted.node_attributes)
+            names = (fitted.node_label, fitted.node_attributes, fitted.edge_label, fitted.edge_weight)
+            return from_networkx(graphs, nothing, self.features, *names)
         if kind == "NetworkX":
             return self.join_files([FileGraph.of(g, f"graph {i}") for i, g in enumerate(graphs)], "graphs")
         if kind == "PyG":  # those cut out of a data set such as the model was trained on have its numbers for labels

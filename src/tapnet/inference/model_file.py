@@ -125,6 +125,8 @@ class EstimatorRecord(_Part):
     input: str = "GraphDataset"  # or "NetworkX" or "PyG": the kind of graphs it was fitted to
     node_label: str = "label"
     node_attributes: str = "attributes"
+    edge_label: str = "label"
+    edge_weight: str = "weight"
 
 
 class ModelCard(_Part):
@@ -142,7 +144,6 @@ class ModelCard(_Part):
         attribute_names: what they call the attributes of nodes.
         target_names: what the numbers or labels are called that it predicts.
         edge_categories: what edges can be, for a network that reads them.
-        reading: how the training data were read out of a table, such as the column with the SMILES.
         final: for a model of all graphs, how many they are and how long it was trained.
         cross_validation: the accuracy to expect, if it was measured.
         estimator: for a model of `TAPClassifier`, how that reads graphs.
@@ -159,7 +160,6 @@ class ModelCard(_Part):
     attribute_names: Words = None
     target_names: Words = None
     edge_categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)] = None
-    reading: dict[str, Any] | None = None
     final: Annotated[FinalRecord | None, Lenient] = None
     cross_validation: Annotated[CrossValidationRecord | None, Lenient] = None
     estimator: EstimatorRecord | None = None

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,7 +76,11 @@ def predict_inputs(
             with reading(name):
                 layout = find(name, data_dir).layout
             if layout.kind != "graphs":
-                yield from run.of_dataset(load_dataset(name, data_dir, features=model.features), prefix)
+                target: list[str] | None = (
+                    [] if layout.kind == "molecules" else None
+                )  # whatever the table says of it is not needed
+                data = load_dataset(name, data_dir, features=model.features, target=target)
+                yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
                 folder = name.removesuffix(layout.place.name) if prefix else ""
                 yield from run.of_files(layout.root.parent, [layout.place.name], folder)
@@ -85,6 +90,66 @@ def predict_inputs(
             run.on_error(error)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
+
+
+class PredictedTable(NamedTuple):
+    """A table of molecules with what a model predicts of each row."""
+
+    header: list[str]
+    rows: list[list[str]]  # as many as the table had; the new cells are empty where a row has no valid molecule
+    predicted: int  # rows
+
+
+def predict_table(
+    model: SavedModel,
+    path: str | Path,
+    smiles: str | None = None,
+    *,
+    unseen: UnseenCategories | None = None,
+    allow_unknown: bool = False,
+    on_error: OnError | None = None,
+    show_progress: bool = False,
+) -> PredictedTable:
+    """Predicts the molecules of a table and gives the table back with columns added.
+
+    Args:
+        model: a loaded model.
+        path: a .csv, .tsv, .smi or .sdf.
+        smiles: the column of SMILES; by default the one that is called so.
+        unseen: counts molecules with atoms that no training molecule had; without it warnings name them.
+        allow_unknown: whether to predict molecules that share no atom with the training data, too.
+        on_error: called for what cannot be predicted; by default a warning.
+        show_progress: whether to show a bar on a terminal.
+
+    Returns:
+        The table; of classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``.
+
+    Raises:
+        DataError: if the file is no table of molecules.
+    """
+    from tapnet.io.molecules import read_molecule_table
+
+    table = read_molecule_table(path, smiles, [])
+    for note in table.dataset.notes:
+        warnings.warn(note, stacklevel=2)
+    counted = UnseenCategories(model.features) if unseen is None else unseen
+    on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
+    run = _Run(model, counted, allow_unknown, on_error, show_progress)
+    classes = model.task == "classification"
+    names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
+    added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
+    cells = {row: [""] * len(added) for row in range(len(table.rows))}
+    predicted = 0
+    molecules = replace(table.dataset.with_features(model.features), graph_names=None)  # known by their numbers
+    for group, values in run.of_dataset(molecules, ""):
+        for name, row in zip(group, values.tolist(), strict=True):
+            best = [names[row.index(max(row))]] if classes else []
+            cells[table.kept[int(name)]] = [*best, *(f"{value:.6g}" for value in row)]
+            predicted += 1
+    for note in counted.notes if unseen is None else ():
+        warnings.warn(note, stacklevel=2)
+    rows = [[*row, *cells[i]] for i, row in enumerate(table.rows)]
+    return PredictedTable([*table.header, *added], rows, predicted)
 
 
 def raise_error(error: TapnetError) -> None:
@@ -110,7 +175,8 @@ class _Run(NamedTuple):
         with self._counting(len(dataset), dataset.name) as advance:
             for start in range(0, len(dataset), GRAPHS_AT_ONCE):
                 numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
-                yield self._predicted(dataset.subset(numbers), [f"{prefix}{i}" for i in numbers])
+                names = dataset.graph_names or range(len(dataset))
+                yield self._predicted(dataset.subset(numbers), [f"{prefix}{names[i]}" for i in numbers])
                 advance(len(numbers))
 
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:

@@ -54,11 +54,11 @@ def open_archive(path: Path) -> zipfile.Path:
     except (zipfile.BadZipFile, OSError, NotImplementedError, ValueError) as error:
         raise DataError(f"{path}: not a readable .zip archive, or cut off ({error})") from None
     unpacked = 0
-    children: dict[str, dict[str, None]] = {}
+    inside: dict[str, dict[str, None]] = {}  # a folder → the names in it
     for entry in archive.infolist():
         if len(entry.filename) > MAX_NAME or entry.filename.count("/") + entry.filename.count("\\") > MAX_DEPTH:
-            limits = f"at most {MAX_NAME:,} characters and {MAX_DEPTH} folders deep"
-            raise DataError(f"{path}: the entry {printable(entry.filename):.60}… has too long a path; {limits} is read")
+            limits = f"at most {MAX_NAME:,} characters, {MAX_DEPTH} folders deep"
+            raise DataError(f"{path}: the path of the entry {printable(entry.filename):.60}… is too long ({limits})")
         parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
         if ".." in parts or entry.filename.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
             raise DataError(f"{path}: the entry {entry.filename!r} leaves the folder; the archive is not opened")
@@ -67,9 +67,9 @@ def open_archive(path: Path) -> zipfile.Path:
             raise DataError(f"{path}: the entry {entry.filename!r} is encrypted")
         unpacked += entry.file_size
         for depth in range(len(parts)):
-            children.setdefault("".join(f"{part}/" for part in parts[:depth]), {})[parts[depth]] = None
+            inside.setdefault("".join(f"{part}/" for part in parts[:depth]), {})[parts[depth]] = None
         entry.filename = "/".join(parts) + "/" * entry.is_dir()  # as unzip reads NAME//NAME_A.txt and ./NAME_A.txt
-    _children[archive] = {folder: list(names) for folder, names in children.items()}
+    _children[archive] = {folder: list(names) for folder, names in inside.items()}
     archive.NameToInfo = {entry.filename: entry for entry in archive.infolist()}
     bearable = max(ALWAYS_BEARABLE_BYTES, MAX_COMPRESSION * path.stat().st_size)
     if unpacked > min(MAX_UNPACKED_BYTES, bearable):

@@ -146,7 +146,8 @@ def read_molecule_table(
 
 
 def _targets(table: _Table, names: Sequence[str], task: Task | None, rows: Sequence[int], path: Path) -> Targets:
-    columns = {name: [table.column(name)[i] for i in rows] for name in names}
+    cells = {name: table.column(name) for name in names}
+    columns = {name: [column[i] for i in rows] for name, column in cells.items()}
     return detect_task(columns, task, [f"{path}:{table.lines[i]}" for i in rows])
 
 

@@ -3,8 +3,8 @@
 TAPNET_TEST_HOOKS is JSON: ``log``: a file for a line (process, name) of every file that is put in its place;
 ``write`` and ``stage``: at which of a process's writes, and where in it, it kills itself or (``whom``) its whole group;
 ``meet``: so many processes wait for one another at their first checkpoint, at the file ``meeting``; ``full``: a folder,
-or the beginning of a file's name, for which the disk has no more than a few bytes; ``windows``: without what only
-Unix has.
+or the beginning of a file's name, for which the disk has no more than a few bytes; ``delay``: seconds that every flush
+takes; ``windows``: without what only Unix has.
 """
 
 import json
@@ -47,6 +47,7 @@ def meet(file):
 def fsync_or_die(handle):
     global writes
     writes += 1
+    time.sleep(hooks.get("delay", 0))
     if strikes("half written"):
         os.ftruncate(handle, os.fstat(handle).st_size // 2)
         die()

@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.context import BaseContext
@@ -53,7 +54,7 @@ def block_sigint() -> Iterator[None]:
     Blocked, not ignored: processes inherit that too, and a Ctrl-C that comes meanwhile reaches the parent afterwards.
     Windows cannot block a signal: see ``ignore_sigint``.
     """
-    if not CAN_BLOCK_SIGNALS:
+    if sys.platform == "win32" or not CAN_BLOCK_SIGNALS:
         yield
         return
     resource_tracker.ensure_running()  # the first process of all: once it is there, starting others unblocks nothing
