@@ -98,6 +98,7 @@ class GraphDataset:
     node_columns: tuple[str, ...] | None = None  # the values of node labels are tuples: the names of their parts
     edge_columns: tuple[str, ...] | None = None  # the same of edge labels
     edge_attribute_names: tuple[str, ...] | None = None  # what the files call the numbers of edges
+    threshold: float | None = None  # of matrices: entries whose absolute value is not larger are no edges
     task: Task = "classification"  # what y is
     target_names: tuple[str, ...] | None = None  # [T] of the columns of y
     graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like

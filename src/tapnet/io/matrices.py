@@ -127,7 +127,8 @@ def read_matrices(
         notes.append(
             f"{place}: {dataset.num_edges / pairs:.0%} of all pairs of nodes are edges; a threshold leaves out the weak"
         )
-    dataset = replace(dataset, attribute_names=nodes.number_names or None, node_columns=nodes.columns)
+    names = nodes.number_names or None
+    dataset = replace(dataset, attribute_names=names, node_columns=nodes.columns, threshold=threshold)
     if nodes.labels is not None and nodes.columns is None:
         dataset = replace(dataset, label_attribute=nodes.label_names[0])
     if nodes.labels is None and nodes.numbers is None and dataset.edge_weight is not None:
@@ -267,16 +268,17 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
         raise DataError(f"{file}: an adjacency matrix is square, of up to {MAX_NODES:,} nodes, and this is {this}")
     size = int(shape[0])
     kind = arrays.get("format", np.asarray("csr")).reshape(-1)[:1].astype(str).tolist()
+    compressed = {"indices", "indptr"} <= arrays.keys() and kind in (["csr"], ["csc"])
+    if not compressed and not {"row", "col"} <= arrays.keys():
+        raise DataError(f"{file}: a sparse matrix is read in the formats csr, csc and coo")
     try:
-        if {"indices", "indptr"} <= arrays.keys() and kind in (["csr"], ["csc"]):
+        if compressed:
             made = sparse.csr_array if kind == ["csr"] else sparse.csc_array
             matrix = made((data, arrays["indices"], arrays["indptr"]), shape=(size, size))
             matrix.check_format(full_check=True)
             matrix = matrix.tocoo()
-        elif {"row", "col"} <= arrays.keys():
-            matrix = sparse.coo_array((data, (arrays["row"], arrays["col"])), shape=(size, size))
         else:
-            raise DataError(f"{file}: a sparse matrix is read in the formats csr, csc and coo")
+            matrix = sparse.coo_array((data, (arrays["row"], arrays["col"])), shape=(size, size))
     except (ValueError, TypeError, IndexError) as error:
         raise DataError(f"{file}: a damaged sparse matrix ({printable(error):.100})") from None
     matrix.sum_duplicates()
