@@ -22,7 +22,10 @@ def test_it_runs(file, tmp_path):
     assert "image/png" in kinds
     assert not [output for output in outputs if output.output_type == "error"]
     texts = [output["data"]["text/plain"] for output in outputs if "text/plain" in output.get("data", {})]
-    assert any("protocol fair" in text and "3 folds × 20 epochs" in text for text in texts)
+    if file.stem != "layer_in_pyg":  # a loop of PyG's own has no protocol
+        assert any("protocol fair" in text and "3 folds" in text for text in texts)
+    stored = nbformat.read(file, as_version=4)
+    assert any(cell.outputs for cell in stored.cells if cell.cell_type == "code")  # shown in the docs as it is
 
 
 def test_a_notebook_shows_bars_and_pictures_by_themselves(tmp_path):

@@ -91,6 +91,9 @@ def train(
         Literal["classification", "multilabel", "regression"] | None,
         in_data(help="classification, multilabel or regression.", metavar="<str>", show_default="found"),
     ] = None,
+    threshold: Annotated[
+        float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
+    ] = None,
     split: Annotated[
         str | None,
         in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
@@ -110,7 +113,9 @@ def train(
     ] = "fair",
     folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
     only_folds: Annotated[str | None, in_protocol(help="Run some of them, such as 0,3.")] = None,
-    epochs: Annotated[int, in_training(help="Epochs of each fold.", min=1)] = 200,
+    epochs: Annotated[
+        int | None, in_training(help="Epochs of each fold.", min=1, show_default="200; molecules: 50")
+    ] = None,
     batch_size: Annotated[int | None, in_training(help="Graphs in a step.", show_default=THE_MODELS)] = None,
     lr: Annotated[float | None, in_training(help="Learning rate of Adam.", show_default=THE_MODELS)] = None,
     weight_decay: Annotated[float | None, in_training(help="L2 regularisation.", show_default=THE_MODELS)] = None,
@@ -168,6 +173,7 @@ def train(
         "lr": lr,
         "weight_decay": weight_decay,
     }
+    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
     known = inspect.signature(cross_validate).parameters.keys() - {"pool", "conv"}
     try:
         with notes():
@@ -184,7 +190,7 @@ def train(
                 split=split,
                 class_weight=class_weight,
                 features=features,
-                reading={k: v for k, v in {"smiles": smiles, "target": target, "task": task}.items() if v is not None},
+                reading={k: v for k, v in reading.items() if v is not None},
                 data_dir=data_dir,
                 out=out or Path("runs") / "{run}",
                 jobs=jobs,

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from tapnet.experiments.backends.ray import Cluster
 
 
+USUAL_EPOCHS = 200
+
+
 @dataclass(frozen=True, repr=False)
 class CrossValidation(Summary):
     """The result of `cross_validate`: the folds' results, and what they amount to.
@@ -118,7 +121,7 @@ def cross_validate(
     class_weight: str | None = None,
     folds: int = 10,
     only_folds: Iterable[int] | None = None,
-    epochs: int = 200,
+    epochs: int | None = None,
     seed: int = 0,
     features: Features | None = None,
     data_dir: str | Path | None = None,
@@ -156,7 +159,7 @@ def cross_validate(
         class_weight: ``"balanced"`` gives every class the same weight in the loss.
         folds: the number of folds.
         only_folds: the numbers of those to run, from 0; None runs all.
-        epochs: of training on a fold.
+        epochs: of training on a fold; None means 200, or what the system has for molecules.
         seed: of initial weights, order and dropout.
         features: what a node is: "labels", "degrees" or "attributes"; None chooses as `load_dataset` does.
         data_dir: the folder with data sets by name.
@@ -211,7 +214,7 @@ def cross_validate(
     own_conv = "" if conv is None else find_conv(conv, allow_import=True)
     layers = {"pool": own_pool or None, "conv": own_conv or None}
     given = {name: value for name, value in {**layers, **settings}.items() if value is not None}
-    steps = _training_settings(spec, given)
+    steps = _training_settings(spec, given)  # of training; the rest of what was given is the system's
     features = check_features(features)
     if class_weight not in (None, "balanced"):
         raise SettingError(f"class_weight is 'balanced' or None, not {class_weight!r}")
@@ -241,7 +244,10 @@ def cross_validate(
         source, data_dir, True, features, dataset=data, reading=options_of_reading, splits=data.splits
     )
     find_split(data, rules, folds, 0)
-    chosen = spec.make_settings(data.name, given)
+    usual, usual_steps = _usual_settings(spec, data)
+    chosen = spec.make_settings(data.name, {**usual, **given})
+    steps = {**spec.training, **usual_steps, **steps}
+    epochs = epochs or steps.pop("epochs", USUAL_EPOCHS)
     prepared = spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
     first = Trial(
         dataset=data.name,
@@ -350,13 +356,22 @@ def _check_card(trial: Trial, data: GraphDataset) -> None:
 
 
 def _training_settings(spec: ModelSpec, given: dict[str, Any]) -> dict[str, Any]:
-    """The system's own training settings but for those among ``given``, which are taken out of it."""
+    """The settings of training among ``given``, which are taken out of it."""
     names = {*TrainingSettings.names()} - {"epochs"}
     spec.settings.check_names(given, f"the model {spec.name}", also=names)
     values = {name: given.pop(name) for name in names & given.keys()}
     if spec.fit is not None and values:
         raise SettingError(f"the model {spec.name} is not trained in steps: it has no {', '.join(values)}")
-    return {**spec.training, **values}
+    return values
+
+
+def _usual_settings(spec: ModelSpec, data: GraphDataset) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a system has for molecules in the place of its paper's settings: its own, and those of training."""
+    values = dict(spec.molecules) if data.smiles is not None else {}
+    if "conv" in values and not data.num_edge_features:
+        values["conv"] = "gin"  # molecules without a bond
+    steps = {name: values.pop(name) for name in TrainingSettings.names() if name in values}
+    return values, steps
 
 
 def _run_name(trial: Trial) -> str:

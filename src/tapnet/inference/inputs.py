@@ -129,7 +129,8 @@ def from_pyg(
     for i, (g, code) in enumerate(zip(graphs, y, strict=True)):
         if g.edge_index is None:
             raise DataError(f"graph {i} has no edge_index")
-        rows = {"self_loop": g.get("self_loop")} | ({} if features == "degrees" else {key: g.get(numbers)})
+        rows = {name: g.get(name) for name in ("self_loop", "edge_weight", "edge_attr")}
+        rows |= {} if features == "degrees" else {key: g.get(numbers)}
         plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
     dataset = GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None)
-    return replace(dataset, not_read=unread_of_pyg(graphs, {"x"}))
+    return replace(dataset, not_read=unread_of_pyg(graphs, {"x", "edge_weight", "edge_attr"}))
