@@ -100,7 +100,7 @@ def train(
     ] = None,
     metric: Annotated[
         str | None,
-        in_protocol(help="One or several: accuracy, roc_auc, f1, rmse, …", show_default="the task's"),
+        in_protocol(help="One or several: accuracy, roc_auc, f1, rmse and others.", show_default="the task's"),
     ] = None,
     select_by: Annotated[
         str | None, in_protocol(help="Metric that chooses the epoch.", show_default="the protocol's")

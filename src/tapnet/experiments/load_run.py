@@ -92,7 +92,7 @@ def confusion_matrix(
             return None
         if any(digest(m.card.to_dict()["trial"]) != r.trial.key for m, r in zip(models, run.results, strict=True)):
             return None  # models of other trials
-        if data.checksum != run.results[0].trial.data:
+        if not models[0].is_training_data(data):
             return None
         counts = np.zeros((data.num_classes, data.num_classes), dtype=np.int64)
         for trial, model in zip((r.trial for r in run.results), models, strict=True):

@@ -238,9 +238,15 @@ class SavedModel:
             words = f"{self.task} of {', '.join(self.target_names)}"
         return f"SavedModel({self.card.trial.model}, trained on {self.name}, {words})"
 
+    def is_training_data(self, dataset: GraphDataset) -> bool:
+        """Whether it was trained on exactly this data set."""
+        if self.network.reads_edges and dataset.num_edge_features:
+            dataset = dataset.with_edge_features()
+        return dataset.checksum == self.card.trial.data
+
     def warn_if_other_data(self, dataset: GraphDataset) -> None:
         """Warns where a data set has the name of the training data but other content."""
-        if dataset.checksum != self.card.trial.data:
+        if not self.is_training_data(dataset):
             what = dataset.source or dataset.name
             message = f"{what} is not the {self.name} that the model was trained on, or it has changed since"
             warnings.warn(message, stacklevel=2)

@@ -37,7 +37,7 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
         except TapnetError as error:
             problem = problem or error
             continue
-        if data.checksum == model.card.trial.data:
+        if model.is_training_data(data):
             return data
         other = other or data
     if other is None:

@@ -96,7 +96,10 @@ class Reading(NamedTuple):
 
 def test_metric(curves: Mapping[str, Sequence[float]]) -> str:
     """The name of the metric that the test curve has."""
-    return next(name for name in curves if name.startswith("test_")).removeprefix("test_")
+    found = [name.removeprefix("test_") for name in curves if name.startswith("test_")]
+    if len(found) != 1 or found[0] not in METRICS:
+        raise ValueError("curves without one of a test metric")
+    return found[0]
 
 
 def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], select_by: str = "") -> Reading:
