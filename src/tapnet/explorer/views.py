@@ -179,7 +179,7 @@ class Explorer:
     def _parts(self, data: GraphDataset) -> list[str] | None:
         """What the model used each graph for: "training", "validation" or "test"; None if that is not known."""
         trial = self.saved.card.trial
-        if data.checksum != trial.data:
+        if not self.saved.is_training_data(data):
             return None
         if self.saved.card.final is not None:
             return ["training"] * len(data)
