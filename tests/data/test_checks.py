@@ -50,21 +50,23 @@ def test_a_chosen_feature_leaves_the_others(tmp_path):
     assert "node" not in features_note(dataset.with_features("degrees"), only_edges=True).partition("not used")[2]
 
 
-def test_weights_and_other_attributes_of_networkx_are_named():
-    dataset = GraphDataset.from_networkx(weighted(charge=1.5, label=1), [0, 1])
+def test_weights_and_other_attributes_of_networkx_that_are_not_read_are_named():
+    dataset = GraphDataset.from_networkx(weighted(charge=1.5, label=1), [0, 1], edge_weight="")
     assert dataset.not_read == ("node attribute charge", "edge attribute weight")
     assert all(name in features_note(dataset) for name in dataset.not_read)
     assert features_note(dataset.subset([0])) == features_note(dataset)
     assert "label" not in features_note(dataset).partition("not used")[2]  # the same everywhere: it says nothing
 
 
-def test_weights_of_pyg_are_named():
+def test_weights_of_pyg_are_read():
     edge_index = torch.tensor([[0, 1], [1, 0]])
     graph = Data(x=torch.tensor([0, 1]), edge_index=edge_index, edge_weight=torch.rand(2), y=torch.tensor([0]))
-    assert "edge_weight" in features_note(GraphDataset.from_pyg([graph, graph]))
+    dataset = GraphDataset.from_pyg([graph, graph])
+    assert dataset.edge_weight is not None
+    assert "edge_weight" not in features_note(dataset)
 
 
-def test_weights_in_files_are_named_also_from_the_parsed_copy(tmp_path):
+def test_what_is_not_read_of_files_is_named_also_from_the_parsed_copy(tmp_path):
     for i, graph in enumerate(weighted(name="x", element="C")):
         nx.write_graphml(graph, tmp_path / f"{i}.graphml")
     (tmp_path / "labels.csv").write_text("graph,class\n0,a\n1,b\n")
@@ -72,9 +74,8 @@ def test_weights_in_files_are_named_also_from_the_parsed_copy(tmp_path):
         first = load_dataset(tmp_path)
     with pytest.warns(UserWarning, match="could each be"):
         again = load_dataset(tmp_path)
-    assert (
-        first.not_read == again.not_read == ("node attribute element", "node attribute name", "edge attribute weight")
-    )
+    assert first.not_read == again.not_read == ("node attribute element", "node attribute name")
+    assert torch.equal(first.edge_weight, again.edge_weight)
 
 
 @pytest.mark.parametrize("name", ["COLORS-3", "ENZYMES"])

@@ -55,11 +55,11 @@ def test_features_that_are_not_there_are_refused():
         dataset.with_features("labels")
     with pytest.raises(SettingError, match="no node attributes"):
         dataset.with_features("attributes")
-    with pytest.raises(SettingError, match="'labels', 'degrees' or 'attributes'"):
+    with pytest.raises(SettingError, match="'labels', 'degrees', 'attributes' or 'all'"):
         dataset.with_features("colour")
 
 
-@given(datasets(), st.data())
+@given(datasets(weights=True), st.data())
 def test_a_batch_is_the_disjoint_union_in_the_order_asked_for(dataset, data):
     chosen = data.draw(st.lists(st.integers(0, len(dataset) - 1), min_size=1, max_size=8))
     ours, pyg = dataset.batch(chosen), Batch.from_data_list([dataset[i] for i in chosen])
@@ -70,7 +70,7 @@ def test_a_batch_is_the_disjoint_union_in_the_order_asked_for(dataset, data):
     assert torch.equal(ours.edge_index, pyg.edge_index)
 
 
-@given(datasets(), st.data())
+@given(datasets(weights=True), st.data())
 def test_a_subset_holds_the_same_graphs(dataset, data):
     chosen = data.draw(st.lists(st.integers(-len(dataset), len(dataset) - 1), min_size=1, max_size=8))
     subset = dataset.subset(chosen)
@@ -86,7 +86,7 @@ def test_a_graph_number_out_of_range_is_an_index_error():
         small([(0, 1)])[2]
 
 
-@given(datasets())
+@given(datasets(weights=True))
 def test_pyg_and_back(dataset):
     graphs = list(dataset)
     assert all(isinstance(g, Data) and g.validate() and g.is_undirected() for g in graphs)
@@ -100,7 +100,7 @@ def test_pyg_and_back(dataset):
     assert_same(dataset, back)
 
 
-@given(datasets())
+@given(datasets(weights=True))
 def test_networkx_and_back(dataset):
     graphs = [dataset.to_networkx(i) for i in range(len(dataset))]
     back = GraphDataset.from_networkx(graphs, features=dataset.features)
@@ -175,3 +175,78 @@ def test_the_checksum_sees_what_a_model_sees():
     assert a.checksum == b.checksum
     assert a.checksum != small([(0, 2)]).checksum
     assert a.checksum != small([(0, 1)], y=[1, 1]).checksum
+
+
+# ---- weights of edges ----
+
+
+def weighted(*edges, kind=nx.Graph, **values):
+    graph = kind(y=0, **values)
+    for u, v, weight in edges:
+        graph.add_edge(u, v, weight=weight)
+    return graph
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.floats(-1e6, 1e6, width=32)), max_size=12))
+def test_the_weight_of_an_edge_is_the_mean_of_what_was_given_for_it(edges):
+    edge_index = np.asarray([(u, v) for u, v, _ in edges], dtype=np.int64).reshape(-1, 2).T
+    dataset = assemble(
+        name="W",
+        nodes_per_graph=np.asarray([5]),
+        edge_index=edge_index,
+        y=np.zeros(1, np.int64),
+        edge_weight=np.asarray([w for *_, w in edges]),
+    )
+    between = {}
+    for u, v, weight in edges:
+        between.setdefault(frozenset((u, v)), []).append(weight)
+    wanted = {pair: np.float32(np.mean(found)) for pair, found in between.items() if len(pair) == 2}
+    if dataset.edge_weight is None:
+        assert all(weight == 1 for u, v, weight in edges if u != v)
+        return
+    ends = dataset[0].edge_index.T.tolist()
+    for (u, v), weight in zip(ends, dataset.edge_weight.tolist(), strict=True):
+        assert weight == pytest.approx(wanted[frozenset((u, v))], rel=1e-6, abs=1e-9)
+    both = dict(zip(map(tuple, ends), dataset.edge_weight.tolist(), strict=True))
+    assert all(both[u, v] == both[v, u] for u, v in both)
+
+
+def test_weights_come_from_networkx_and_pyg_and_differing_ones_are_said():
+    graph = weighted((0, 1, 2.0), (1, 0, 4.0), (1, 2, 0.0), kind=nx.DiGraph)
+    dataset = GraphDataset.from_networkx([graph])
+    assert dataset.edge_weight.tolist() == [3.0, 3.0, 0.0, 0.0]  # an edge of weight 0 stays
+    assert "mean" in dataset.notes[0]
+    assert dataset.not_read == ()
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), edge_weight=torch.tensor([[2.0], [2.0]]), y=torch.tensor(0))
+    data.num_nodes = 2
+    again = GraphDataset.from_pyg([data, data])
+    assert again.edge_weight.tolist() == [2.0] * 4
+    assert again.notes == ()
+    assert again.batch([1]).weight.tolist() == [2.0, 2.0]
+
+
+def test_weights_of_one_are_none_and_a_weight_that_some_edges_lack_is_left_aside():
+    assert GraphDataset.from_networkx([weighted((0, 1, 1), (1, 2, 1.0))]).edge_weight is None
+    lacking = weighted((0, 1, 2.0))
+    lacking.add_edge(1, 2)
+    dataset = GraphDataset.from_networkx([lacking])
+    assert dataset.edge_weight is None
+    assert dataset.not_read == ("edge attribute weight",)
+    other = GraphDataset.from_networkx([weighted((0, 1, 2.0))], edge_weight="strength")
+    assert (other.edge_weight, other.not_read) == (None, ("edge attribute weight",))
+
+
+@pytest.mark.parametrize("weight", ["heavy", None, True, float("nan"), float("inf"), 10**400, [1.0]])
+def test_a_weight_that_is_no_number_is_named_with_graph_and_edge(weight):
+    with pytest.raises(DataError, match=r"graph 1: the 'weight' of the edge from 'b' to 'c'"):
+        GraphDataset.from_networkx([weighted((0, 1, 1.0)), weighted(("a", "b", 1), ("b", "c", weight))])
+
+
+def test_pyg_weights_that_are_wrong_are_named():
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), edge_weight=torch.tensor([1.0]), y=torch.tensor(0))
+    data.num_nodes = 2
+    with pytest.raises(DataError, match="graph 0: 1 edge weights for 2 edges"):
+        GraphDataset.from_pyg([data])
+    data.edge_weight = torch.tensor([1.0, float("nan")])
+    with pytest.raises(DataError, match="graph 0: the weight of the edge from node 1 to 0 is nan"):
+        GraphDataset.from_pyg([data])

@@ -17,7 +17,9 @@ from tapnet.experiments.summary import Summary, machines_note
 from tapnet.experiments.trial import Trial, TrialResult, versions
 from tapnet.machine import NOT_RECORDED, REPRODUCIBLE, describe_machine
 from tapnet.models.registry import find_model
-from tapnet.paper.cells import StoredResults
+from tapnet.paper.cells import Cell, StoredResults
+from tapnet.paper.tables import make_sections
+from tapnet.paper.targets import TAPNET, TARGETS
 from tests.helpers.commands import tapnet
 
 FIXED = pytest.mark.skipif(sys.platform == "darwin", reason="Accelerate cannot be fixed")
@@ -71,6 +73,13 @@ def test_tables_take_one_of_the_two_arithmetics():
     assert StoredResults(both[:1], reproducible=True).checksums("MUTAG") == set()
 
 
+def test_a_table_says_that_its_numbers_are_of_different_machines():
+    cells = [Cell("MUTAG", TAPNET, "paper", None, (result(), result(cpu="another one")))]
+    assert any("another one" in note for note in make_sections(TARGETS["table2"], cells, {}, {})[0].notes)
+    alike = [replace(cells[0], results=(result(), result()))]
+    assert not any("machine" in note for note in make_sections(TARGETS["table2"], alike, {}, {})[0].notes)
+
+
 def test_a_gpu_is_not_reproducible():
     with pytest.raises(SettingError, match="cpu"):
         replace(result().trial, reproducible=True, device="cuda")
@@ -86,8 +95,8 @@ def test_a_process_that_was_started_otherwise_is_told_what_to_set(monkeypatch):
 
 
 def weights_and_curves(folder, *words, **environment):
-    """Of two folds of the command, one of them by another process."""
-    options = ["--folds", 3, "--only-folds", "0,1", "--epochs", 1, "--jobs", 2, "--json"]
+    """Of two folds, by the command."""
+    options = ["--folds", 3, "--only-folds", "0,1", "--epochs", 1, "--json"]
     done = tapnet("train", "MUTAG", *options, *words, "--out", folder, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     stored = sorted(Store(folder).results(), key=lambda r: r.trial.fold)
@@ -98,8 +107,8 @@ def weights_and_curves(folder, *words, **environment):
 @FIXED
 def test_the_same_bits_whatever_instruction_set_the_environment_asks_for(tmp_path):
     """Real commands: seconds. On the processor itself, and as if it were another."""
-    first = weights_and_curves(tmp_path / "a", "--reproducible")
-    second = weights_and_curves(tmp_path / "b", "--reproducible", **OTHER_PROCESSOR, MKL_CBWR="AVX2")
+    first = weights_and_curves(tmp_path / "a", "--reproducible", "--jobs", 2)
+    second = weights_and_curves(tmp_path / "b", "--reproducible", "--jobs", 1, **OTHER_PROCESSOR, MKL_CBWR="AVX2")
     assert first == second
     assert len(first[0]) == 1
     assert "torch DEFAULT, Numba generic" in first[0][0]

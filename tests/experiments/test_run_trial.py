@@ -310,7 +310,7 @@ def test_a_stored_model_gives_the_accuracy_that_was_reported(mutag, tmp_path):
     result = run_trial(trial, mutag, store)
     saved = SavedModel.load(store.model_file(trial))
     assert Trial.from_dict(saved.card.to_dict()["trial"]) == trial
-    batch = mutag.batch(split(mutag.y, "fair", 10, 0).test)
+    batch = mutag.batch(split(mutag, "fair", 10, 0).test)
     accuracy = 100 * (saved.network(batch).argmax(1) == batch.y).double().mean()
     assert float(accuracy) == pytest.approx(result.reading.accuracy)
 
@@ -352,7 +352,7 @@ def test_a_curve_that_unpacks_to_far_more_than_a_curve_is_refused():
 def test_a_trial_records_how_its_test_graphs_hang_together_after_each_pooling(mutag, tmp_path):
     result = run_trial(make(mutag, epochs=1), mutag, Store(tmp_path))
     before, *after = result.coarsened
-    test = split(mutag.y, "fair", 10, 0).test
+    test = split(mutag, "fair", 10, 0).test
     assert before == Connectivity.of(mutag.batch(test))
     sizes = mutag.nodes_per_graph[test]
     for level, ratio in zip(after, (0.8, 0.6, 0.4), strict=True):

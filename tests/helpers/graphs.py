@@ -16,9 +16,14 @@ from tapnet.data.convert import assemble
 
 @st.composite
 def datasets(
-    draw: st.DrawFn, *, labels: bool | None = None, edge_data: bool | None = None, loops: bool = True
+    draw: st.DrawFn,
+    *,
+    labels: bool | None = None,
+    edge_data: bool | None = None,
+    loops: bool = True,
+    weights: bool = False,
 ) -> GraphDataset:
-    """Data sets of a few small graphs, with labels, attributes and edge data or without."""
+    """Data sets of a few small graphs, with labels, attributes and edge data or without; perhaps with weights."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     sizes = np.asarray(draw(st.lists(st.integers(1, 9), min_size=1, max_size=6)))
     first = np.cumsum(sizes) - sizes
@@ -40,6 +45,7 @@ def datasets(
         node_attributes=rng.normal(size=(num_nodes, 2)).astype(np.float32) if draw(st.booleans()) else None,
         edge_labels=rng.integers(0, 4, size=num_edges) if has_edge_data else None,
         edge_attributes=rng.normal(size=(num_edges, 3)).astype(np.float32) if has_edge_data else None,
+        edge_weight=rng.normal(size=num_edges) if weights and draw(st.booleans()) else None,
     )
 
 
@@ -67,6 +73,7 @@ def assert_same(a: GraphDataset, b: GraphDataset, *, edge_data: bool = True) -> 
     if edge_data:
         assert_equal(a.edge_labels, b.edge_labels, "edge_labels")
         assert_equal(a.edge_attributes, b.edge_attributes, "edge_attributes")
+        assert_equal(a.edge_weight, b.edge_weight, "edge_weight")
         assert (a.edge_label_values or ()) == (b.edge_label_values or ())
 
 

@@ -75,8 +75,10 @@ def test_what_cannot_be_found_is_said_without_a_flag(run):
 
 def test_a_system_that_keeps_no_nodes_has_nothing_to_explain(run):
     model = load_model(run.folder)
+    network = torch.nn.Identity()
+    network.reads_edges = False
     with pytest.raises(SettingError, match="keeps no nodes"):
-        explain_graph(type(model)(torch.nn.Identity(), model.card), 0)
+        explain_graph(type(model)(network, model.card), 0)
 
 
 # ---- every pooling layer and every network ----

@@ -1,8 +1,11 @@
 """Predictions of tables: every row comes back, also those that could not be predicted."""
 
 import csv
+import json
 import sys
 
+import networkx as nx
+import numpy as np
 import pytest
 
 import tapnet
@@ -58,3 +61,58 @@ def test_a_table_without_molecules_is_refused(run, tmp_path):
     (tmp_path / "new.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="which column holds the SMILES"):
         predict_table(tapnet.load_model(run), tmp_path / "new.csv")
+
+
+# ---- weights of edges ----
+
+
+def weighted_folder(folder, heavy=True):
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        graph = nx.gnp_random_graph(7, 0.5, seed=number)
+        for edge in graph.edges if heavy else ():
+            graph.edges[edge]["weight"] = float(rng.uniform(0.1, 3))
+        nx.set_node_attributes(graph, {node: "xy"[node % 2] for node in graph}, "label")
+        (folder / f"g{number:02}.json").write_text(json.dumps(nx.node_link_data(graph, edges="links")))
+    lines = [f"g{number:02},{number % 2}" for number in range(12)]
+    (folder / "labels.csv").write_text("\n".join(["graph,class", *lines]))
+    return folder
+
+
+def saved_model(dataset, file):
+    y = [dataset.classes[i] for i in dataset.y]
+    tapnet.TAPClassifier(epochs=1, hidden_channels=4, random_state=0).fit(dataset, y).save(file)
+    return tapnet.load_model(file)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_weights_count_for_a_model_that_was_trained_with_them_and_only_then(tmp_path):
+    with_weights, without = weighted_folder(tmp_path / "W"), weighted_folder(tmp_path / "U", heavy=False)
+    heavy, light = tapnet.load_dataset(with_weights), tapnet.load_dataset(without)
+    model = saved_model(heavy, tmp_path / "heavy.safetensors")
+    from_files = model.predict(with_weights).probabilities
+    assert from_files == pytest.approx(model.predict(heavy).probabilities, abs=1e-5)
+    assert from_files != pytest.approx(model.predict(light).probabilities, abs=1e-5)
+    with pytest.raises(DataError, match=r"g00\.json: its edges have no 'weight'"):
+        model.predict(without)
+    model = saved_model(light, tmp_path / "light.safetensors")
+    assert np.array_equal(model.predict(with_weights).probabilities, model.predict(without).probabilities)
+    assert np.array_equal(model.predict(heavy).probabilities, model.predict(light).probabilities)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_model_of_matrices_remembers_its_threshold(tmp_path):
+    folder = tmp_path / "M"
+    folder.mkdir()
+    for number in range(8):
+        np.save(folder / f"m{number}.npy", np.corrcoef(np.random.default_rng(number).normal(size=(6, 9))))
+    lines = [f"m{number},{number % 2},{number // 3}" for number in range(8)]
+    (folder / "targets.csv").write_text("\n".join(["file,ill,site", *lines]))
+    dataset = tapnet.load_dataset(folder, target="ill", threshold=0.3)
+    model = saved_model(dataset, tmp_path / "m.safetensors")
+    found = model.predict(folder)
+    assert found.graphs == dataset.graph_names
+    assert np.array_equal(found.probabilities, model.predict(dataset).probabilities)
+    one = model.predict(folder / "m3.npy")
+    assert one.probabilities == pytest.approx(found.probabilities[3:4], abs=1e-6)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
 from tapnet.io.graph_file import parse_graph, read_graph
-from tapnet.io.graph_folder import FileGraph, NodeSchema, graph_names, join, require_targets
+from tapnet.io.graph_folder import EdgeSchema, FileGraph, NodeSchema, graph_names, join, require_targets
 from tapnet.io.read import read
 from tests.helpers.graphs import assert_same, datasets
 from tests.helpers.graphs import write_graph as write
@@ -77,7 +77,7 @@ def test_both_formats_give_back_the_graph(tmp_path_factory, graph):
         assert dataset.with_features("attributes").x.tolist() == numbers
 
 
-@given(datasets(edge_data=False))
+@given(datasets(weights=True))
 @settings(max_examples=30)
 def test_a_data_set_comes_back_from_its_graphs_in_json(tmp_path_factory, dataset):
     folder = tmp_path_factory.mktemp("graphs")
@@ -88,7 +88,7 @@ def test_a_data_set_comes_back_from_its_graphs_in_json(tmp_path_factory, dataset
     back = read(folder, features=dataset.features)
     assert [str(back.classes[y]) for y in back.y] == [str(dataset.classes[y]) for y in dataset.y]
     numbered = {"y": dataset.y, "classes": dataset.classes}
-    assert_same(dataset, GraphDataset(**{**vars_of(back), **numbered}), edge_data=False)
+    assert_same(dataset, GraphDataset(**{**vars_of(back), **numbered}))
 
 
 def vars_of(dataset):
@@ -508,14 +508,185 @@ def test_an_attribute_that_one_node_lacks_is_named_with_that_node(tmp_path):
     assert read(folder_of(tmp_path, rows, **graphs)).categories == ("C", "N")
     del graphs["b"].nodes[2]["element"]
     folder = folder_of(tmp_path, rows, **graphs)
-    with pytest.warns(UserWarning, match=r"b\.json: node 2 has no 'element', though others have.*degree"):
+    with pytest.warns(UserWarning, match=r"b\.json: node '2' has no 'element', though others have.*degree"):
         assert load_dataset(folder).features == "degrees"
     lacking = FileGraph.read(folder / "b.json")
-    with pytest.raises(DataError, match=r"b\.json: node 2 has no 'element', which the model reads, though others have"):
+    with pytest.raises(
+        DataError, match=r"b\.json: node '2' has no 'element', which the model reads, though others have"
+    ):
         NodeSchema.named(lacking, *model_reads)
     for features in ("labels", "attributes"):
-        with pytest.raises(DataError, match=r"at every node \(.*node 2 has no 'element'"):
+        with pytest.raises(DataError, match=r"at every node \(.*node '2' has no 'element'"):
             join([lacking], [NodeSchema.of([lacking])], name="b", features=features)
     nx.set_node_attributes(graphs["b"], {0: "C", 1: "N", 3: "N"}, "label")
     with pytest.raises(DataError, match="graph 0: the node 2 has no attribute 'label'; others have"):
         GraphDataset.from_networkx([graphs["b"]], ["y"], features="labels")
+
+
+# ---- what edges carry ----
+
+
+def with_edges(*edges, kind=nx.Graph):
+    graph = kind()
+    graph.add_nodes_from((node, {"label": "C"}) for node in "abc")
+    for u, v, values in edges:
+        graph.add_edge(u, v, **values)
+    return graph
+
+
+BOND = {"label": "single", "weight": 2.0, "length": 1.5, "note": "?"}
+DOUBLE = {"label": "double", "weight": 0.5, "length": 1.2, "note": "!"}
+
+
+@pytest.mark.parametrize("ending", [".json", ".graphml"])
+def test_the_label_weight_and_numbers_of_edges_are_read(tmp_path, ending):
+    folder = tmp_path / "MINE"
+    write(with_edges(("a", "b", BOND), ("b", "c", DOUBLE)), folder / f"x{ending}")
+    write(with_edges(("a", "c", DOUBLE)), folder / f"y{ending}")
+    write(with_edges(), folder / f"z{ending}")
+    (folder / "labels.csv").write_text("graph,class\nx,0\ny,1\nz,1\n")
+    with pytest.warns(UserWarning, match="read of the edges: category label, weight weight, length"):
+        dataset = load_dataset(folder)
+    assert dataset.edge_label_values == ("double", "single")
+    assert [dataset.edge_label_values[i] for i in dataset.edge_labels] == ["single", "single"] + ["double"] * 4
+    assert dataset.edge_weight.tolist() == [2, 2, 0.5, 0.5, 0.5, 0.5]
+    assert dataset.edge_attributes[::2].flatten().tolist() == pytest.approx([1.5, 1.2, 1.2])
+    assert dataset.edge_attribute_names == ("length",)
+    assert dataset.not_read == ("edge attribute note",)
+    with pytest.warns(UserWarning, match="read of the edges"):
+        again = load_dataset(folder)  # from the parsed copy
+    assert again.edge_attribute_names == ("length",)
+    assert torch.equal(again.edge_weight, dataset.edge_weight)
+
+
+def test_what_some_edges_lack_is_left_aside(tmp_path):
+    folder = folder_of(tmp_path, x=with_edges(("a", "b", BOND)), y=with_edges(("a", "c", {"weight": 3.0})))
+    with pytest.warns(UserWarning, match="read of the edges: weight weight$"):
+        dataset = load_dataset(folder)
+    assert (dataset.edge_labels, dataset.edge_attributes) == (None, None)
+    assert dataset.edge_weight.tolist() == [2, 2, 3, 3]
+    assert dataset.not_read == ("edge attribute label", "edge attribute length", "edge attribute note")
+
+
+def test_both_directions_and_parallel_edges_of_a_file_count_by_their_mean(tmp_path):
+    both = [("a", "b", {"weight": 1.0}), ("b", "a", {"weight": 4.0}), ("b", "c", {"weight": 2.0})]
+    parallel = with_edges(*both, kind=nx.MultiGraph)
+    for kind, graph in (("directed", with_edges(*both, kind=nx.DiGraph)), ("parallel", parallel)):
+        for ending in (".json", ".graphml"):
+            dataset = read(write(graph, tmp_path / f"{kind}{ending}"))
+            assert dataset.edge_weight.tolist() == [2.5, 2.5, 2, 2]
+            assert any("mean counts" in note for note in dataset.notes)
+            assert dataset.edge_attributes is None  # the key of a parallel edge is no attribute
+
+
+@pytest.mark.parametrize("weight", ["heavy", float("nan"), True])
+def test_a_weight_that_is_no_number_is_named_with_file_and_edge(tmp_path, weight):
+    folder = folder_of(tmp_path, x=with_edges(("a", "b", {"weight": 1})), y=with_edges(("b", "c", {"weight": weight})))
+    with pytest.raises(DataError, match=r"y\.json: the 'weight' of the edge from 'b' to 'c' is .* finite number"):
+        load_dataset(folder)
+    graph = FileGraph.read(folder / "y.json")
+    ignored = join([graph], [NodeSchema.of([graph])], name="y")  # as for a model that does not read weights
+    assert ignored.not_read == ("edge attribute weight",)
+
+
+def test_a_graph_that_lacks_what_is_read_of_edges_is_named():
+    graph = FileGraph.of(with_edges(("a", "b", {"weight": 1.0}), ("b", "c", {})), "g")
+    with pytest.raises(DataError, match=r"g: the edge from 'b' to 'c' has no 'weight', though others have"):
+        join([graph], [NodeSchema.of([graph])], name="g", edges=EdgeSchema(weight=True))
+    with pytest.raises(DataError, match=r"g: its edges have no 'length'"):
+        join([graph], [NodeSchema.of([graph])], name="g", edges=EdgeSchema(numbers=("length",)))
+
+
+def test_the_default_of_a_graphml_key_is_the_value_of_edges_without_one():
+    content = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+      <key id="k" for="edge" attr.name="weight" attr.type="double"><default>2</default></key>
+      <graph edgedefault="undirected"><node id="a"/><node id="b"/><node id="c"/>
+      <edge source="a" target="b"/><edge source="b" target="c"><data key="k">3</data></edge></graph></graphml>"""
+    assert sorted(w for *_, w in parse_graph(content, "g.graphml").edges(data="weight")) == [2, 3]
+
+
+# ---- targets.csv ----
+
+
+def with_targets(tmp_path, table, **more):
+    folder = folder_of(tmp_path, **ABC, **more)
+    (folder / "targets.csv").write_text(table)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_only_column_is_the_target_and_its_kind_is_found_out(tmp_path):
+    dataset = load_dataset(with_targets(tmp_path, "file,logS\nc,-0.5\na.json,1.25\nb,3\n"))
+    assert (dataset.task, dataset.target_names) == ("regression", ("logS",))
+    assert dataset.graph_names == ("c.json", "a.json", "b.json")
+    assert dataset.y.tolist() == [[-0.5], [1.25], [3.0]]
+    dataset = load_dataset(with_targets(tmp_path, "file;family\na;ring\nb;star\nc;ring\n"))
+    assert (dataset.task, dataset.classes, dataset.y.tolist()) == ("classification", ("ring", "star"), [0, 1, 0])
+    again = load_dataset(with_targets(tmp_path, "file;family\na;ring\nb;star\nc;ring\n"))
+    assert (again.classes, again.target_names) == (dataset.classes, ("family",))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_several_columns_of_0_and_1_are_labels_and_gaps_are_kept(tmp_path):
+    folder = with_targets(tmp_path, "file,toxic,soluble\na,0,1\nb,,1\nc,,\n")
+    dataset = load_dataset(folder)
+    assert (dataset.task, dataset.target_names, len(dataset)) == ("multilabel", ("toxic", "soluble"), 2)
+    assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [-1, 1]]
+    assert any("1 of 3 graphs are left out, without a target: line 4" in note for note in dataset.notes)
+    assert any("2 yes/no columns" in note for note in dataset.notes)
+    again = load_dataset(folder)
+    assert again.y.nan_to_num(-1).tolist() == dataset.y.nan_to_num(-1).tolist()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_target_and_task_choose_and_the_rest_describes_the_graphs(tmp_path):
+    folder = with_targets(tmp_path, "file,site,age,score\na,Bonn,31,1\nb,Bonn,42,2\nc,Ulm,53,\n")
+    with pytest.raises(DataError, match=r"targets\.csv: which column is the target\? The columns are site, age, score"):
+        load_dataset(folder)
+    dataset = load_dataset(folder, target="age", task="regression")
+    assert (dataset.task, dataset.y.flatten().tolist()) == ("regression", [31, 42, 53])
+    assert dataset.graph_columns == {"site": ("Bonn", "Bonn", "Ulm"), "score": ("1", "2", "")}
+    assert any("left aside: site, score" in note for note in dataset.notes)
+    dataset = load_dataset(folder, target=["score"])
+    assert (dataset.task, len(dataset), dataset.graph_columns["site"]) == ("classification", 2, ("Bonn", "Bonn"))
+    both = load_dataset(folder, target="age,score")
+    assert (both.task, both.target_names) == ("regression", ("age", "score"))
+    assert load_dataset(folder, target=[]).classes == (None,)
+    for wrong, reason in (("agee", "no column agee"), ("file", "names the files")):
+        with pytest.raises(DataError, match=reason):
+            load_dataset(folder, target=wrong)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_columns_of_a_table_are_in_its_parsed_copy(tmp_path, monkeypatch):
+    folder = folder_of(tmp_path, **ABC)
+    (folder / "targets.csv").write_text("file,y,z\na,0,1\nb,1,1\nc,0,0\n")
+    first = load_dataset(folder)
+    monkeypatch.setattr("tapnet.io.load.read_layout", lambda *_, **__: pytest.fail("parsed again"))
+    again = load_dataset(folder)
+    assert (again.task, again.graph_names, again.notes) == (first.task, first.graph_names, first.notes)
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ("", "targets.csv: a table has a header"),
+        ("file\na\n", "targets.csv:1: the first column names the files"),
+        ("file,y\na,1\nd,0\n", "targets.csv:3: 'd' is no graph file beside it"),
+        ("file,y\na,1\na.json,0\n", "targets.csv:3: a.json is listed twice"),
+        ("file,y\na,1\nb,2,3\n", "targets.csv:3: 3 cells where the header has 2"),
+        ("file,y\na,\nb,\n", "the target column y is empty"),
+        ("file,y,y\na,1,2\n", "targets.csv:1: two columns are called 'y'"),
+    ],
+)
+def test_what_is_wrong_with_the_targets_is_said_with_its_line(tmp_path, table, reason):
+    with pytest.raises(DataError) as error:
+        load_dataset(with_targets(tmp_path, table))
+    assert reason in str(error.value)
+
+
+def test_both_tables_are_not_mixed_up(tmp_path):
+    folder = with_targets(tmp_path, "file,y\na,0.5\nb,1.5\nc,7\n")
+    (folder / "labels.csv").write_text("graph,class\na,x\nb,y\n")
+    with pytest.warns(UserWarning, match=r"the targets are those of targets\.csv; labels\.csv is left aside"):
+        assert load_dataset(folder).task == "regression"

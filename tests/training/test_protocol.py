@@ -17,7 +17,7 @@ def mutag():
 def test_folds_are_the_stratified_ones_of_seed_zero(mutag):
     expected = [t for _, t in StratifiedKFold(10, shuffle=True, random_state=0).split(np.zeros(188), mutag.y.numpy())]
     for fold in range(10):
-        paper, fair = (split(mutag.y, protocol, 10, fold) for protocol in ("paper", "fair"))
+        paper, fair = (split(mutag, protocol, 10, fold) for protocol in ("paper", "fair"))
         assert paper.test.tolist() == fair.test.tolist() == expected[fold].tolist()
         assert paper.validation is None
         assert fair.validation.tolist() == expected[(fold + 1) % 10].tolist()
@@ -39,7 +39,7 @@ def test_folds_are_the_stratified_ones_of_seed_zero(mutag):
 )
 def test_folds_that_cannot_be_are_refused(mutag, protocol, folds, fold, reason):
     with pytest.raises(SettingError, match=reason):
-        split(mutag.y, protocol, folds, fold)
+        split(mutag, protocol, folds, fold)
 
 
 def test_each_protocol_reads_its_own_epoch():

@@ -34,11 +34,12 @@ def test_a_restored_trainer_continues_to_the_same_bits(mutag):
 
 def test_evaluation_is_the_mean_over_graphs(mutag):
     trainer, graphs = make(mutag), torch.arange(100, 188)
-    loss, accuracy = trainer.evaluate(graphs)
+    loss, accuracy, predicted = trainer.evaluate(graphs)
     batch = mutag.batch(graphs)
     logits = trainer.model.eval()(batch)
     assert loss == pytest.approx(float(cross_entropy(logits, batch.y).detach()), rel=1e-5)
     assert accuracy == pytest.approx(100 * float((logits.argmax(1) == batch.y).double().mean()))
+    torch.testing.assert_close(predicted, logits.softmax(1).detach())
 
 
 def test_the_learning_rate_is_halved_every_so_many_epochs(mutag):

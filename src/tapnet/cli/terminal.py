@@ -111,8 +111,9 @@ def print_datasets(rows: list[dict[str, Any]], with_notes: bool) -> None:
     console = Console()
     console.print(table)
     for row in rows if with_notes else ():
-        share = f"the largest class has {row['largest_class']} % of the graphs"
-        text = escape("; ".join([share, *row["notes"]]))
+        largest = row["largest_class"]
+        shares = [] if largest is None else [f"the largest class has {largest} % of the graphs"]
+        text = escape("; ".join([*shares, *row["notes"]]))
         console.print(f"[dim]{escape(row['name'])}: {text}[/]", highlight=False, soft_wrap=not sys.stdout.isatty())
     if any(row["found"] is None and not row.get("problem") for row in rows):
         console.print(

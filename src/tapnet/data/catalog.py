@@ -128,6 +128,13 @@ def describe(dataset: GraphDataset) -> dict[str, Any]:
         "category_values": dict(zip(map(str, dataset.categories or ()), dataset.category_names, strict=True)),
         "differs_from_paper": None if entry is None else statistics.differences(entry),
         "checksum": dataset.checksum,
-        "largest_class": round(100 * int(dataset.y.bincount().max()) / len(dataset), 1),
+        "largest_class": _largest_class(dataset),
         "notes": [*dataset.notes, *(note for note in (features_note(dataset), copies_note(dataset)) if note)],
     }
+
+
+def _largest_class(dataset: GraphDataset) -> float | None:
+    """In percent of the graphs; None where the targets are no classes."""
+    if dataset.task != "classification":
+        return None
+    return round(100 * int(dataset.y.bincount().max()) / len(dataset), 1)

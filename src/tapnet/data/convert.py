@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,7 @@ def assemble(
     node_attributes: NDArray[np.float32] | None = None,
     edge_labels: Column | None = None,
     edge_attributes: NDArray[np.float32] | None = None,
+    edge_weight: NDArray[Any] | None = None,
     self_loop: NDArray[np.bool_] | Sequence[Hashable] | None = None,
     values: Mapping[str, Sequence[Hashable] | None] | None = None,
     features: Features | None = None,
@@ -50,6 +53,8 @@ def assemble(
         node_attributes: ``[N, F]``
         edge_labels: ``[E]`` the category of each edge.
         edge_attributes: ``[E, F]``
+        edge_weight: ``[E]`` Where an edge is given more than once, or in both directions, the mean of its weights
+            counts. Weights that are all 1 are none.
         self_loop: ``[N]`` nodes that have a self-loop, in addition to those in ``edge_index``.
         values: For ``"y"``, ``"node_labels"`` and ``"edge_labels"``, where they hold numbers 0, 1, …: the values that
             these stand for.
@@ -72,6 +77,7 @@ def assemble(
         ("rows of node attributes", node_attributes, nodes_per_graph.sum()),
         ("edge labels", edge_labels, edge_index.shape[1]),
         ("rows of edge attributes", edge_attributes, edge_index.shape[1]),
+        ("edge weights", edge_weight, edge_index.shape[1]),
     ):
         if rows is not None and len(rows) != wanted:
             raise DataError(f"{name}: {len(rows)} {what} where {wanted} belong")
@@ -86,6 +92,11 @@ def assemble(
     first_node = np.repeat(node_ptr[:-1], nodes_per_graph)
     if edge_labels is not None:
         edge_labels = edge_labels[edge] if isinstance(edge_labels, np.ndarray) else [edge_labels[i] for i in edge]
+    weight: Tensor | None = None
+    notes: tuple[str, ...] = ()
+    if edge_weight is not None:
+        given = _checked_weights(edge_weight, edge_index, node_ptr, name)
+        weight, notes = _weights_of_pairs(given, edge_index, row, col, name)
     y_numbers, classes = _numbered(y, values.get("y"))
     node_numbers, node_values = _numbered(node_labels, values.get("node_labels"))
     edge_numbers, edge_values = _numbered(edge_labels, values.get("edge_labels"))
@@ -105,6 +116,8 @@ def assemble(
         edge_labels=edge_numbers,
         edge_label_values=edge_values,
         edge_attributes=_float_rows(edge_attributes, edge),
+        edge_weight=weight,
+        notes=notes,
         self_loop=torch.from_numpy(loops) if loops.any() else None,
         source=source,
     )
@@ -123,6 +136,44 @@ def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArr
     if not is_symmetric(rowptr, np.ascontiguousarray(col)):
         row, col, edge = _sorted_unique(np.r_[row, col], np.r_[col, row], np.r_[edge, edge], num_nodes)
     return row, col, edge
+
+
+def _checked_weights(weight: NDArray[Any], edge_index: IntArray, node_ptr: IntArray, name: str) -> NDArray[np.float64]:
+    """[E] the weights; a DataError names the first that float32 cannot hold."""
+    weight = np.asarray(weight, dtype=np.float64).reshape(-1)
+    wrong = ~(np.abs(weight) <= np.finfo(np.float32).max)
+    wrong &= edge_index[0] != edge_index[1]
+    if wrong.any():
+        edge = int(wrong.argmax())
+        graph = int(np.searchsorted(node_ptr, edge_index[0, edge], side="right")) - 1
+        source, target = edge_index[:, edge] - node_ptr[graph]
+        raise DataError(
+            f"{name}: graph {graph}: the weight of the edge from node {source} to {target} is {weight[edge]:g}, "
+            "where a finite number belongs"
+        )
+    return weight
+
+
+def _weights_of_pairs(
+    weight: NDArray[np.float64], edge_index: IntArray, row: IntArray, col: IntArray, name: str
+) -> tuple[Tensor | None, tuple[str, ...]]:
+    """[E] the weight of each clean edge, the mean of all that were given for its ends, and a note where they differ."""
+    given = np.flatnonzero(edge_index[0] != edge_index[1])
+    if (weight[given] == 1).all():
+        return None, ()
+    low, high = np.minimum(*edge_index[:, given]), np.maximum(*edge_index[:, given])
+    nodes = int(high.max(initial=0)) + 1
+    pairs, pair = np.unique(low * nodes + high, return_inverse=True)
+    mean = np.bincount(pair, weight[given]) / np.bincount(pair)
+    others = np.abs(weight[given] - mean[pair]) > 1e-6 * np.abs(weight[given])  # beyond the rounding of float32
+    clean = mean[np.searchsorted(pairs, np.minimum(row, col) * nodes + np.maximum(row, col))]
+    notes: tuple[str, ...] = ()
+    if count := len(np.unique(pair[others])):
+        several = "1 edge is" if count == 1 else f"{count} edges are"
+        notes = (
+            f"{name}: {several} given several times or in both directions with different weights: the mean counts",
+        )
+    return torch.from_numpy(clean.astype(np.float32)), notes
 
 
 def _sorted_unique(row: IntArray, col: IntArray, edge: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -217,9 +268,11 @@ def from_pyg(
             raise DataError(f"graph {i}: y is its class, one whole number, not {g.y}")
     sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
     edges = [np.asarray(g.edge_index) for g in graphs]
-    for i, (edge_index, size) in enumerate(zip(edges, sizes, strict=True)):
+    for i, (g, edge_index, size) in enumerate(zip(graphs, edges, sizes, strict=True)):
         if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < size):
             raise DataError(f"graph {i}: edge_index names node {edge_index.max()}; its nodes are 0 to {size - 1}")
+        if (weight := g.get("edge_weight")) is not None and weight.numel() != edge_index.shape[1]:
+            raise DataError(f"graph {i}: {weight.numel()} edge weights for {edge_index.shape[1]} edges")
     given = {key: _stack_all(graphs, key) for key in NODE_AND_EDGE_DATA}
     x = None if features == "degrees" else _stack_all(graphs, "x")
     for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
@@ -282,10 +335,15 @@ def to_networkx(dataset: GraphDataset, index: int) -> nx.Graph:
         cells = data[key].tolist() if key in data else None
         return cells if cells is None or names is None else [names[i] for i in cells]
 
-    columns = {"label": column("edge_labels", dataset.edge_label_values), "attributes": column("edge_attributes")}
+    columns = {
+        "label": column("edge_labels", dataset.edge_label_values),
+        "attributes": column("edge_attributes"),
+        "weight": column("edge_weight"),
+    }
     on_edges = {key: dict(zip(pairs, cells, strict=True)) for key, cells in columns.items() if cells is not None}
     one_way = any(cells[u, v] != cells[v, u] for cells in on_edges.values() for u, v in pairs)
-    graph = (nx.DiGraph if one_way else nx.Graph)(name=f"{dataset.name}[{index}]", y=dataset.classes[int(data.y)])
+    y = dataset.classes[int(data.y)] if dataset.task == "classification" else data.y.squeeze().tolist()
+    graph = (nx.DiGraph if one_way else nx.Graph)(name=f"{dataset.name}[{index}]", y=y)
     graph.add_nodes_from(range(data.num_nodes))
     graph.add_edges_from(pairs)
     for key, cells in on_edges.items():
@@ -305,11 +363,11 @@ def from_networkx(
     graphs: Sequence[nx.Graph],
     y: Values,
     name: str,
-    attributes: tuple[str, str, str, str],
+    attributes: tuple[str, str, str, str, str],
     features: Features | None,
 ) -> GraphDataset:
-    """``GraphDataset.from_networkx``; ``attributes`` are the names of its four keyword arguments, in their order."""
-    node_label, node_attributes, edge_label, edge_attributes = attributes
+    """``GraphDataset.from_networkx``; ``attributes`` are the names of its five keyword arguments, in their order."""
+    node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
     if features in ("labels", "attributes"):
         check_node_attribute(graphs, node_label if features == "labels" else node_attributes, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
@@ -330,10 +388,12 @@ def from_networkx(
         self_loop=_column(nodes, "self_loop"),
         edge_labels=_column(edges, edge_label),
         edge_attributes=_matrix(edges, edge_attributes),
+        edge_weight=_weights(graphs, edges, edge_weight),
         features=features,
     )
     on_nodes = set.intersection(*map(set, nodes)) - {node_label, node_attributes, "self_loop"}
-    on_edges = set[str]().union(*edges) - {edge_label, edge_attributes}
+    names = (edge_label, edge_attributes, edge_weight)
+    on_edges = set[str]().union(*edges) - {key for key in names if _column(edges, key) is not None}
     not_read = name_unread(on_nodes, on_edges)
     return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,), not_read=not_read)
 
@@ -366,6 +426,27 @@ def check_node_attribute(graphs: Sequence[nx.Graph], key: str, needed: bool) -> 
 
 def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
     return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
+
+
+def _weights(graphs: Sequence[nx.Graph], rows: list[dict[str, Any]], key: str) -> NDArray[np.float64] | None:
+    """[E] the attribute of all edges; None where some have none, a DataError for one that is no number."""
+    column = _column(rows, key)
+    if column is None:
+        return None
+    edges = ((i, u, v) for i, graph in enumerate(graphs) for u, v in graph.edges())
+    for (i, u, v), value in zip(edges, column, strict=True):
+        if not is_finite_number(value):
+            reason = f"is {value!r:.40}, where a finite number belongs"
+            raise DataError(f"graph {i}: the {key!r} of the edge from {u!r:.40} to {v!r:.40} {reason}")
+    return np.asarray(column, dtype=np.float64)
+
+
+def is_finite_number(value: Any) -> bool:
+    """Whether a value is a number, as a weight has to be."""
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:

@@ -97,6 +97,8 @@ class GraphDataset:
     attribute_names: tuple[str, ...] | None = None  # and their numbers
     node_columns: tuple[str, ...] | None = None  # the values of node labels are tuples: the names of their parts
     edge_columns: tuple[str, ...] | None = None  # the same of edge labels
+    edge_attribute_names: tuple[str, ...] | None = None  # what the files call the numbers of edges
+    threshold: float | None = None  # of matrices: entries whose absolute value is not larger are no edges
     task: Task = "classification"  # what y is
     target_names: tuple[str, ...] | None = None  # [T] of the columns of y
     graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like
@@ -367,7 +369,7 @@ class GraphDataset:
 
         Args:
             graphs: Graphs whose ``x`` holds integer categories ``[n]``, one-hot rows, or floats ``[n, F]``, and whose
-                ``y`` is a class.
+                ``y`` is a class; where all have an ``edge_weight`` ``[E]``, it is read, too.
             name: The name of the data set.
             classes: The values behind the numbers in ``y``. Without it (and likewise for the next two) the numbers
                 that occur stand for themselves and are counted from 0, so parts of one data set that are made by
@@ -404,8 +406,9 @@ class GraphDataset:
             index: The number of the graph.
 
         Returns:
-            A graph with the node and edge attributes ``label`` and ``attributes``, and its class in ``graph["y"]``: a
-            ``DiGraph`` where an edge and its reverse carry different data, else a ``Graph``.
+            A graph with the node and edge attributes ``label`` and ``attributes``, the edge attribute ``weight``, and
+            its class (or its number, or numbers) in ``graph["y"]``: a ``DiGraph`` where an edge and its reverse carry
+            different data, else a ``Graph``.
         """
         from tapnet.data.convert import to_networkx
 
@@ -422,12 +425,14 @@ class GraphDataset:
         node_attributes: str = "attributes",
         edge_label: str = "label",
         edge_attributes: str = "attributes",
+        edge_weight: str = "weight",
         features: Features | None = None,
     ) -> GraphDataset:
         """Makes a data set of NetworkX graphs.
 
-        An attribute counts if every node (or edge) of every graph has it; its values may be of any hashable kind.
-        Nodes are numbered in the order of the graph; direction, parallel edges and self-loops are dropped.
+        An attribute counts if every node (or edge) of every graph has it; else ``not_read`` names it. Labels may be of
+        any hashable kind. Nodes are numbered in the order of the graph; direction, parallel edges and self-loops are
+        dropped.
 
         Args:
             graphs: The graphs.
@@ -437,13 +442,16 @@ class GraphDataset:
             node_attributes: The node attribute that holds numbers.
             edge_label: The edge attribute that holds a category.
             edge_attributes: The edge attribute that holds numbers.
+            edge_weight: The edge attribute that holds a weight; where two directions or parallel edges have different
+                ones, their mean counts.
             features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
 
         Returns:
             The data set.
 
         Raises:
-            DataError: A class is missing, or an attribute does not hold the same number of numbers everywhere.
+            DataError: A class is missing, an attribute does not hold the same number of numbers everywhere, or a weight
+                is not a finite number.
 
         Example:
             >>> import networkx as nx
@@ -453,7 +461,7 @@ class GraphDataset:
         """
         from tapnet.data.convert import from_networkx
 
-        attributes = (node_label, node_attributes, edge_label, edge_attributes)
+        attributes = (node_label, node_attributes, edge_label, edge_attributes, edge_weight)
         return from_networkx(graphs, y, name, attributes, features)
 
     # ---- molecules ----

@@ -100,6 +100,7 @@ def from_networkx(
             node_label=node_label,
             node_attributes=node_attributes,
             edge_label=edge_label,
+            edge_weight=edge_weight,
             features=features,
         )
     except TypeError as error:

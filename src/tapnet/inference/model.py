@@ -22,7 +22,7 @@ from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
-from tapnet.io.graph_folder import ATTRIBUTES, FileGraph, NodeSchema, join
+from tapnet.io.graph_folder import ATTRIBUTES, EdgeSchema, FileGraph, NodeSchema, join
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_logits
 from tapnet.models.registry import find_model
@@ -321,9 +321,15 @@ class SavedModel:
         return dataset if dataset.features == self.features else dataset.with_features(self.features)
 
     def join_files(self, files: Sequence[FileGraph], name: str) -> GraphDataset:
-        """Graphs of files, each read by the names that its nodes' attributes had in the training data."""
+        """Graphs of files, each read by the names that its nodes' and edges' attributes had in the training data."""
         names = self.card.label_attribute, self.card.attribute_names
-        return join(files, [NodeSchema.named(file, *names) for file in files], name=name, features=self.features)
+        edges = EdgeSchema(weight=self.card.edge_weighted)
+        if self.network.reads_edges:
+            edges = edges._replace(
+                category=bool(self.card.edge_categories), numbers=self.card.edge_attribute_names or ()
+            )
+        schemas = [NodeSchema.named(file, *names) for file in files]
+        return join(files, schemas, name=name, edges=edges, features=self.features)
 
     def encode(
         self, dataset: GraphDataset, names: Sequence[str] | None = None, unseen: UnseenCategories | None = None
@@ -341,6 +347,8 @@ class SavedModel:
         """
         dataset = dataset if dataset.features == self.features else dataset.with_features(self.features)
         self._check_names(dataset)
+        if not self.card.edge_weighted:
+            dataset = replace(dataset, edge_weight=None)
         if self.network.reads_edges:
             dataset = self._with_edges(dataset)
         wanted, has = self.card.shape.in_channels, dataset.num_features

@@ -144,6 +144,9 @@ class ModelCard(_Part):
         attribute_names: what they call the attributes of nodes.
         target_names: what the numbers or labels are called that it predicts.
         edge_categories: what edges can be, for a network that reads them.
+        edge_attribute_names: what the training data call the numbers of edges, where they have names for them.
+        edge_weighted: whether the edges of the training data had weights.
+        threshold: what entries of matrices had to exceed to be edges.
         final: for a model of all graphs, how many they are and how long it was trained.
         cross_validation: the accuracy to expect, if it was measured.
         estimator: for a model of `TAPClassifier`, how that reads graphs.
@@ -160,6 +163,9 @@ class ModelCard(_Part):
     attribute_names: Words = None
     target_names: Words = None
     edge_categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)] = None
+    edge_attribute_names: Words = None
+    edge_weighted: bool = False
+    threshold: float | None = None
     final: Annotated[FinalRecord | None, Lenient] = None
     cross_validation: Annotated[CrossValidationRecord | None, Lenient] = None
     estimator: EstimatorRecord | None = None
@@ -186,6 +192,12 @@ class ModelCard(_Part):
             more["target_names"] = dataset.target_names or tuple(f"target {i}" for i in range(dataset.num_outputs))
         if dataset.num_edge_features:
             more["edge_categories"] = dataset.edge_categories
+        if dataset.edge_attribute_names is not None:
+            more["edge_attribute_names"] = dataset.edge_attribute_names
+        if dataset.edge_weight is not None:
+            more["edge_weighted"] = True
+        if dataset.threshold is not None:
+            more["threshold"] = dataset.threshold
         return cls(
             trial=TrainingRecord(**trial),
             shape=DataShape.of(dataset),

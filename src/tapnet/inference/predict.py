@@ -76,10 +76,10 @@ def predict_inputs(
             with reading(name):
                 layout = find(name, data_dir).layout
             if layout.kind != "graphs":
-                target: list[str] | None = (
-                    [] if layout.kind == "molecules" else None
-                )  # whatever the table says of it is not needed
-                data = load_dataset(name, data_dir, features=model.features, target=target)
+                # whatever a table says of the targets is not needed
+                target: list[str] | None = [] if layout.kind in ("molecules", "matrices") else None
+                threshold = model.card.threshold if layout.kind == "matrices" else None
+                data = load_dataset(name, data_dir, features=model.features, target=target, threshold=threshold)
                 yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
                 folder = name.removesuffix(layout.place.name) if prefix else ""

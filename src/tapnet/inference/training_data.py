@@ -32,7 +32,8 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
     places: tuple[str | Path, ...] = (model.name, *model.data_places)
     for place in places:
         try:
-            data = load_dataset(place, data_dir, features=model.features, download=False)
+            threshold = model.card.threshold
+            data = load_dataset(place, data_dir, features=model.features, download=False, threshold=threshold)
         except TapnetError as error:
             problem = problem or error
             continue

@@ -1,18 +1,20 @@
-"""Which files make a data set: TU files, a text, a table of molecules, or files of one graph each."""
+"""Which files make a data set: TU files, a text, a table of molecules, or files of one graph or matrix each."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from tapnet.errors import DataError
 from tapnet.io.archive import Place, children, open_archive, readable_files
-from tapnet.io.tables import LABELS
+from tapnet.io.tables import LABELS, TARGETS
 
-Kind = Literal["tu", "text", "graphs", "molecules"]
+Kind = Literal["tu", "text", "graphs", "molecules", "matrices"]
 GRAPH_ENDINGS = (".graphml", ".json")
+ARRAY_ENDINGS = (".npy", ".npz")
+NODES = "nodes.csv"  # the nodes of a folder of matrices, or with a name before it those of one matrix
 MOLECULE_ENDINGS = tuple(f"{end}{gz}" for end in (".csv", ".tsv", ".smi", ".sdf", ".sd") for gz in ("", ".gz"))
 
 
@@ -20,7 +22,7 @@ class Layout(NamedTuple):
     """A data set's files, found but not yet read."""
 
     kind: Kind
-    place: Place  # the folder of TU files or of graphs, the text, or the file of one graph
+    place: Place  # the folder of TU files, of graphs or of matrices, the text, or the file of one graph
     prefix: str  # NAME
     root: Path  # the same on disk: a folder, an archive or a file
 
@@ -29,7 +31,10 @@ class Layout(NamedTuple):
         if self.root.is_file():
             return [self.root]
         if self.kind == "graphs":
-            found = [file for file in self.root.iterdir() if file.name == LABELS or is_graph_file(file.name)]
+            tables = (LABELS, TARGETS)
+            found = [file for file in self.root.iterdir() if file.name in tables or is_graph_file(file.name)]
+        elif self.kind == "matrices":
+            found = [file for file in self.root.iterdir() if file.name.lower().endswith((*ARRAY_ENDINGS, ".csv"))]
         else:
             found = [file for file in self.root.iterdir() if is_tu_file(file.name, self.prefix)]
         return sorted(file for file in found if file.is_file())
@@ -53,7 +58,8 @@ def layout_of(path: Path) -> Layout:
             raise DataError(f"{path}: the folder is empty")
         raise DataError(
             f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file "
-            "nor a folder of graphs (.graphml, .json) nor a table of molecules (.csv, .tsv, .smi, .sdf)"
+            "nor a folder of graphs (.graphml, .json) or matrices (.npy, .npz, .csv) "
+            "nor a table of molecules (.csv, .tsv, .smi, .sdf)"
         )
     return layout
 
@@ -65,12 +71,16 @@ def find_layout(path: Path) -> Layout | None:
         return found and Layout(*found, root=cast(Path, found[1]))
     if not path.is_file():
         return None
+    if path.name.lower().endswith(ARRAY_ENDINGS):
+        return Layout("matrices", path, path.stem, root=path)
     if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
         found = _find_in_folder(open_archive(path), path.stem)
         return found and Layout(*found, root=path)
     if path.name.lower().endswith(MOLECULE_ENDINGS):
-        if path.name == LABELS and any(is_graph_file(file.name) for file in path.parent.iterdir()):
-            raise DataError(f"{path}: the classes of a folder of graphs; name the folder, {path.parent}")
+        if path.name in (LABELS, TARGETS) and any(
+            is_graph_file(file.name) or file.name.lower().endswith(ARRAY_ENDINGS) for file in path.parent.iterdir()
+        ):
+            raise DataError(f"{path}: the targets of a folder of graphs; name the folder, {path.parent}")
         return Layout("molecules", path, molecules_name(path), root=path)
     return Layout("graphs" if is_graph_file(path.name) else "text", path, path.stem, root=path)
 
@@ -78,6 +88,14 @@ def find_layout(path: Path) -> Layout | None:
 def is_graph_file(name: str) -> bool:
     """Whether a file of this name holds one graph (and is not hidden)."""
     return name.lower().endswith(GRAPH_ENDINGS) and not name.startswith(".")
+
+
+def is_matrix_file(name: str) -> bool:
+    """Whether a file of this name holds the matrix of one graph (and is not hidden, and no table)."""
+    lower = name.lower()
+    if name.startswith(".") or lower in (LABELS, TARGETS, NODES) or lower.endswith(f".{NODES}"):
+        return False
+    return lower.endswith((*ARRAY_ENDINGS, ".csv"))
 
 
 def molecules_name(path: Path) -> str:
@@ -93,7 +111,7 @@ def is_tu_file(name: str, prefix: str) -> bool:
 def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
     inner = [child for child in children(folder) if child.is_dir() and not child.name.startswith(("_", "."))]
     places = (folder, *sorted(inner, key=lambda child: child.name))
-    files = [(place, file) for place in places for file in _files(place, ".txt")]
+    files = [(place, file) for place in places for file in _files(place, lambda file: file.lower().endswith(".txt"))]
     end = "_graph_indicator.txt"
     sets = [(place, file[: -len(end)]) for place, file in files if file.lower().endswith(end)]
     if sets:
@@ -101,26 +119,42 @@ def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
     for place, file in files:
         if file.lower().endswith("_a.txt"):
             raise DataError(f"{place / file}: {file[: -len('_A.txt')]}{end} is missing beside it")
-    graphs = _folder_with(places, LABELS, ".graphml")
+    graphs = _folder_with(places, lambda place: bool(_files(place, _is_graphml)) or _has_table(place, matrices=False))
+    matrices = _folder_with(places, lambda place: _has_table(place, matrices=True))
+    if matrices is not None and (graphs is None or matrices is folder):
+        return "matrices", matrices, name
     texts = [(place, file) for place, file in files if _may_hold_graphs(file)]
     if texts and graphs is None:
         place, file = _the_one(texts, f"{name}.txt", folder)
         return "text", place / file, file[: -len(".txt")]
-    graphs = graphs or _folder_with(places, ".json")  # beside a text it may say anything
-    return None if graphs is None else ("graphs", graphs, name)
+    graphs = graphs or _folder_with(places, lambda place: bool(_files(place, is_graph_file)))
+    if graphs is not None:
+        return "graphs", graphs, name
+    matrices = _folder_with(places, lambda place: bool(_files(place, is_matrix_file)))
+    return None if matrices is None else ("matrices", matrices, name)
 
 
-def _folder_with(places: Sequence[Place], *endings: str) -> Place | None:
+def _has_table(place: Place, *, matrices: bool) -> bool:
+    """Whether a folder has a table of targets for matrices, or else for graphs."""
+    only_matrices = bool(_files(place, is_matrix_file)) and not _files(place, is_graph_file)
+    return only_matrices == matrices and bool(_files(place, (LABELS, TARGETS).__contains__))
+
+
+def _is_graphml(name: str) -> bool:
+    return name.lower().endswith(".graphml")
+
+
+def _folder_with(places: Sequence[Place], has: Callable[[Place], bool]) -> Place | None:
     """The first of the folders if it has such files, else the only other one that has."""
-    found = [place for place in places if _files(place, *endings)]
+    found = [place for place in places if has(place)]
     if len(found) > 1 and found[0] is not places[0]:
         names = ", ".join(place.name for place in found)
         raise DataError(f"{places[0]}: graphs in several folders ({names}); name one of them")
     return found[0] if found else None
 
 
-def _files(place: Place, *endings: str) -> list[str]:
-    return readable_files(place, lambda name: name.lower().endswith(endings) and not name.startswith("."))
+def _files(place: Place, wanted: Callable[[str], bool]) -> list[str]:
+    return readable_files(place, lambda name: wanted(name) and not name.startswith("."))
 
 
 def _may_hold_graphs(file: str) -> bool:

@@ -1,12 +1,15 @@
-"""Graphs in files of their own (GraphML, node-link JSON), and a folder of them with their classes in labels.csv.
+"""Graphs in files of their own (GraphML, node-link JSON), and a folder of them with their targets in a table.
 
 A node's category is its attribute ``label``. Where there is none, it is the only attribute that holds text (or true
 and false) at every node of every file; where there are several of these, none. Its numbers, for
 ``features="attributes"``, are the list ``attributes``, or else every attribute that is a number at every node of every
-file, in the order of the names. Directions, parallel edges and what edges carry are left out.
+file, in the order of the names.
 
-The order of labels.csv is the graphs' order. Without it the classes are not known (``classes`` is ``(None,)``), which
-is enough for prediction, and the files' names order the graphs.
+An edge's category is its attribute ``label``, its weight ``weight``, if every edge of every file has it; its numbers
+are found as those of nodes. Directions and parallel edges are left out.
+
+The order of labels.csv or targets.csv is the graphs' order. Without such a table the targets are not known (``classes``
+is ``(None,)``), which is enough for prediction, and the files' names order the graphs.
 """
 
 from __future__ import annotations
@@ -22,27 +25,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.data.checks import check_classes
-from tapnet.data.convert import IntArray, assemble, joined_edges, name_unread, networkx_edges
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.convert import IntArray, assemble, is_finite_number, joined_edges, name_unread, networkx_edges
+from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import Place, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
 from tapnet.io.graph_file import read_graph
-from tapnet.io.tables import LABELS, read_classes
+from tapnet.io.tables import LABELS, TARGETS, Listing, list_graphs
 from tapnet.progress import counting
 
 if TYPE_CHECKING:
     import networkx as nx
 
-LABEL, ATTRIBUTES, SELF_LOOP = "label", "attributes", "self_loop"  # as GraphDataset.to_networkx calls them
+# as GraphDataset.to_networkx calls them
+LABEL, ATTRIBUTES, WEIGHT, SELF_LOOP = "label", "attributes", "weight", "self_loop"
 
 
 # ---- what its attributes mean ----
 
 
 class Column(NamedTuple):
-    """An attribute that every node has."""
+    """An attribute that every node (or edge) has."""
 
     kind: Literal["numbers", "words", "vectors", "other"]
     values: Sequence[Any]
@@ -50,14 +54,17 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class FileGraph:
-    """The graph of a file as arrays: nodes are numbers, and only attributes that every node has are kept."""
+    """The graph of a file as arrays: nodes are numbers, and only attributes that every node or edge has are kept."""
 
     file: str
     size: int
     edge_index: IntArray  # [2, E]
     columns: Mapping[str, Column]
-    edge_attributes: frozenset[str] = frozenset()  # the names of what edges carry, which is not read
+    edge_attributes: frozenset[str] = frozenset()  # the names of all that edges carry
     lacking: Mapping[str, str] = field(default_factory=dict)  # attributes of some nodes, and the first without it
+    edge_columns: Mapping[str, Column] = field(default_factory=dict)
+    wrong_edges: Mapping[str, str] = field(default_factory=dict)  # what some edges lack, and the first of these
+    wrong_weight: str = ""  # the first weight that is no number, in a sentence
 
     @classmethod
     def read(cls, file: Place) -> FileGraph:
@@ -77,14 +84,47 @@ class FileGraph:
         if LABEL in lacking:
             raise DataError(f"{file}: node {lacking[LABEL]} has no {LABEL!r}, though others have")
         columns = {a: _column([row[a] for row in rows]) for a, times in count.items() if times == len(rows)}
-        on_edges = frozenset(map(str, set().union(*(data for *_, data in graph.edges(data=True)))))
-        return cls(file, len(graph), networkx_edges(graph), columns, on_edges, lacking)
+        edges = list(graph.edges(data=True))
+        count = Counter(attribute for *_, row in edges for attribute, value in row.items() if value is not None)
+        lacking_edges = {
+            a: next(f"from {u!r:.40} to {v!r:.40}" for u, v, row in edges if row.get(a) is None)
+            for a, times in count.items()
+            if times < len(edges)
+        }
+        edge_columns = {a: _column([row[a] for *_, row in edges]) for a, times in count.items() if times == len(edges)}
+        wrong = (
+            f"{file}: the {WEIGHT!r} of the edge from {u!r:.40} to {v!r:.40} is {row[WEIGHT]!r:.40}, "
+            "where a finite number belongs"
+            for u, v, row in edges
+            if WEIGHT in edge_columns and not is_finite_number(row[WEIGHT])
+        )
+        return cls(
+            file,
+            len(graph),
+            networkx_edges(graph),
+            columns,
+            edge_attributes=frozenset(map(str, set().union(*(row for *_, row in edges)))),
+            lacking=lacking,
+            edge_columns=edge_columns,
+            wrong_edges=lacking_edges,
+            wrong_weight=next(wrong, ""),
+        )
 
     def without(self, attribute: str, reason: str = "") -> str:
         """The sentence about an attribute that not every node has, and that is wanted for a reason."""
         if attribute in self.lacking:
             return f"{self.file}: node {self.lacking[attribute]} has no {attribute!r}{reason}, though others have"
         return f"{self.file}: its nodes have no {attribute!r}{reason}"
+
+    def edge_column(self, attribute: str, reason: str = "") -> Column:
+        """An attribute of the edges, in their order; a DataError where some have none."""
+        if not self.edge_index.size:
+            return Column("numbers", [])
+        if attribute in self.edge_columns:
+            return self.edge_columns[attribute]
+        first = self.wrong_edges.get(attribute)
+        which = f"the edge {first} has" if first else "its edges have"
+        raise DataError(f"{self.file}: {which} no {attribute!r}{reason}{', though others have' if first else ''}")
 
 
 def _column(values: list[Any]) -> Column:
@@ -154,12 +194,44 @@ class NodeSchema(NamedTuple):
         return found
 
 
+class EdgeSchema(NamedTuple):
+    """What of the edges is read: their category (``label``), their weight (``weight``), and which numbers."""
+
+    category: bool = False
+    weight: bool = False
+    numbers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, graphs: Sequence[FileGraph]) -> EdgeSchema:
+        """What every edge of every graph has.
+
+        Raises:
+            DataError: Every edge has a weight, and one is not a number.
+        """
+        with_edges = [g for g in graphs if g.edge_index.size]
+        if not with_edges:
+            return cls()
+        common = set.intersection(*(set(g.edge_columns) for g in with_edges))
+        kinds = {name: {g.edge_columns[name].kind for g in with_edges} for name in sorted(common)}
+        if WEIGHT in common and (wrong := next((g.wrong_weight for g in with_edges if g.wrong_weight), "")):
+            raise DataError(wrong)
+        category = kinds.get(LABEL, {"other"}) <= {"words", "numbers"}
+        numbers = [name for name, kind in kinds.items() if kind == {"numbers"} and name not in (LABEL, WEIGHT)]
+        if kinds.get(ATTRIBUTES) == {"vectors"}:
+            numbers = [ATTRIBUTES]
+        return cls(category, WEIGHT in common, tuple(numbers))
+
+    def __str__(self) -> str:
+        parts = (f"category {LABEL}" * self.category, f"weight {WEIGHT}" * self.weight, *self.numbers)
+        return printable(", ".join(filter(None, parts)))[:200]
+
+
 def join(
     graphs: Sequence[FileGraph],
     schemas: Sequence[NodeSchema],
     *,
     name: str,
-    y: Sequence[Hashable] | None = None,
+    edges: EdgeSchema | None = None,
     features: Features | None = None,
     source: str = "",
 ) -> GraphDataset:
@@ -169,23 +241,25 @@ def join(
         graphs: The graphs.
         schemas: The schema of each graph.
         name: The name of the data set.
-        y: The class of each graph; None: not known.
-        features: What ``x`` holds; nothing else is read then. None: everything is read.
+        edges: What of the edges is read; by default nothing.
+        features: What ``x`` holds; nothing else of the nodes is read then. None: everything is read.
         source: The files that they were read from.
 
     Returns:
-        The data set.
+        The data set; its targets are not known.
 
     Raises:
-        DataError: The nodes have no such features, or a value is of the wrong kind; the message names the file.
+        DataError: The nodes or edges have no such features, or a value is of the wrong kind; the message names the
+            file.
     """
     labels = attributes = None
-    if features in (None, "labels") and all(m.category for m in schemas):
-        labels = [v for g, m in zip(graphs, schemas, strict=True) for v in _categories(g, m.category or LABEL)]
-        if len({isinstance(v, str) for v in labels}) == 2:
-            labels = list(map(str, labels))  # "1" in one file and 1 in another are one category
-    if features in (None, "attributes") and all(m.numbers for m in schemas):
-        attributes = _matrix(graphs, schemas)
+    edges = edges or EdgeSchema()
+    if features in (None, "labels", "all") and all(m.category for m in schemas):
+        columns = [g.columns[m.category or LABEL] for g, m in zip(graphs, schemas, strict=True)]
+        labels = _categories(graphs, columns, f"{schemas[0].category!r} of a node")
+    if features in (None, "attributes", "all") and all(m.numbers for m in schemas):
+        chosen = [[(n, g.columns[n]) for n in m.numbers] for g, m in zip(graphs, schemas, strict=True)]
+        attributes = _matrix(graphs, chosen, "node")
     if features == "labels" and labels is None:
         texts = next(m.texts for m in schemas if not m.category)
         others = f"several others hold text ({printable(', '.join(texts)):.200})" if texts else "no other holds text"
@@ -200,9 +274,10 @@ def join(
         name=name,
         nodes_per_graph=sizes,
         edge_index=joined_edges([g.edge_index for g in graphs], sizes),
-        y=[None] * len(graphs) if y is None else y,
+        y=[None] * len(graphs),
         node_labels=labels,
         node_attributes=attributes,
+        **_edge_data(graphs, edges),
         self_loop=np.concatenate([_self_loops(g) for g in graphs]),
         features=features,
         source=source,
@@ -210,12 +285,31 @@ def join(
     read = {SELF_LOOP, *(m.category for m in schemas if labels is not None)}
     read |= {name for m in schemas for name in m.numbers if attributes is not None}
     on_nodes = set.intersection(*(set(g.columns) for g in graphs)) - read
+    read_of_edges = {*edges.numbers, *[LABEL] * edges.category, *[WEIGHT] * edges.weight}
+    on_edges = frozenset().union(*(g.edge_attributes for g in graphs)) - read_of_edges
     return replace(
         dataset,
         label_attribute=schemas[0].category,
         attribute_names=schemas[0].numbers or None,
-        not_read=name_unread(on_nodes, frozenset().union(*(g.edge_attributes for g in graphs))),
+        edge_attribute_names=edges.numbers or None,
+        not_read=name_unread(on_nodes, on_edges),
     )
+
+
+def _edge_data(graphs: Sequence[FileGraph], edges: EdgeSchema) -> dict[str, Any]:
+    """What ``assemble`` takes of edges."""
+    found: dict[str, Any] = {}
+    graphs = [g for g in graphs if g.edge_index.size]
+    if not graphs:
+        return found
+    if edges.category:
+        found["edge_labels"] = _categories(graphs, [g.edge_column(LABEL) for g in graphs], f"{LABEL!r} of an edge")
+    if edges.weight:
+        found["edge_weight"] = np.concatenate([_floats(g, WEIGHT, g.edge_column(WEIGHT), "edge") for g in graphs])
+    if edges.numbers:
+        chosen = [[(name, g.edge_column(name)) for name in edges.numbers] for g in graphs]
+        found["edge_attributes"] = _matrix(graphs, chosen, "edge")
+    return found
 
 
 def _partial_attribute(graphs: Sequence[FileGraph]) -> str:
@@ -227,38 +321,45 @@ def _partial_attribute(graphs: Sequence[FileGraph]) -> str:
     return ""
 
 
-def _matrix(graphs: Sequence[FileGraph], schemas: Sequence[NodeSchema]) -> NDArray[np.float32]:
-    """[N, F], the numbers of all nodes; every graph must have as many."""
+def _matrix(
+    graphs: Sequence[FileGraph], chosen: Sequence[Sequence[tuple[str, Column]]], of: str
+) -> NDArray[np.float32]:
+    """[N, F], the numbers of all nodes (or edges) from some columns of each graph, which must be as many in each."""
     parts: list[NDArray[np.float32]] = []
-    for graph, schema in zip(graphs, schemas, strict=True):
-        columns = [_floats(graph, name) for name in schema.numbers]
+    for graph, named in zip(graphs, chosen, strict=True):
+        columns = [_floats(graph, name, column, of) for name, column in named]
         part = np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
         if parts and part.shape[1] != parts[0].shape[1]:
             raise DataError(
-                f"{graph.file}: {part.shape[1]} numbers per node where {graphs[0].file} has {parts[0].shape[1]}"
+                f"{graph.file}: {part.shape[1]} numbers per {of} where {graphs[0].file} has {parts[0].shape[1]}"
             )
         parts.append(part)
     return np.concatenate(parts)
 
 
-def _categories(graph: FileGraph, name: str) -> Sequence[Hashable]:
-    kind, values = graph.columns[name]
-    if kind not in ("words", "numbers") or any(isinstance(v, float) and not math.isfinite(v) for v in values):
-        raise DataError(f"{graph.file}: the {name!r} of a node, its category, is text or a number")
-    return values
+def _categories(graphs: Sequence[FileGraph], columns: Sequence[Column], what: str) -> list[Hashable]:
+    """The categories of all graphs; "1" in one file and 1 in another are one."""
+    for graph, (kind, values) in zip(graphs, columns, strict=True):
+        if kind not in ("words", "numbers") or any(isinstance(v, float) and not math.isfinite(v) for v in values):
+            raise DataError(f"{graph.file}: the {what}, its category, is text or a number")
+    found: list[Hashable] = [value for column in columns for value in column.values]
+    return list(map(str, found)) if len({isinstance(value, str) for value in found}) == 2 else found
 
 
-def _floats(graph: FileGraph, name: str) -> NDArray[np.float32]:
-    if graph.columns[name].kind not in ("numbers", "vectors"):
-        raise DataError(f"{graph.file}: the attribute {name!r} of a node is no number")
+def _floats(graph: FileGraph, name: str, column: Column, of: str) -> NDArray[np.float32]:
+    if column.kind not in ("numbers", "vectors"):
+        raise DataError(f"{graph.file}: the attribute {name!r} of {_A[of]} is no number")
     try:
         with np.errstate(over="ignore"):  # becomes infinite, which is refused
-            column = np.asarray(graph.columns[name].values, dtype=np.float64).astype(np.float32)
-        if np.isfinite(column).all():
-            return column
+            values = np.asarray(column.values, dtype=np.float64).astype(np.float32)
+        if np.isfinite(values).all():
+            return values
     except OverflowError:
         pass
-    raise DataError(f"{graph.file}: the attribute {name!r} of a node is NaN, infinite or too large")
+    raise DataError(f"{graph.file}: the attribute {name!r} of {_A[of]} is NaN, infinite or too large")
+
+
+_A = {"node": "a node", "edge": "an edge"}
 
 
 def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
@@ -271,13 +372,23 @@ def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
 # ---- a folder of graphs ----
 
 
-def read_graphs(place: Place, *, name: str, features: Features | None = None) -> GraphDataset:
+def read_graphs(
+    place: Place,
+    *,
+    name: str,
+    features: Features | None = None,
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
+) -> GraphDataset:
     """Reads a folder of graphs, or the file of one graph.
 
     Args:
         place: The folder or file.
         name: The name of the data set.
         features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+        target: The target column of targets.csv (or labels.csv), or several; see
+            :func:`tapnet.io.tables.list_graphs`.
+        task: What the target columns hold, where it is not what would be found.
 
     Returns:
         The data set.
@@ -285,21 +396,24 @@ def read_graphs(place: Place, *, name: str, features: Features | None = None) ->
     Raises:
         DataError: There are no graphs, or a file is wrong; the message names the file.
     """
-    names, y, notes = _listed(place)
-    if not names:
+    listing = _listing(place, target, task)
+    if not listing.files:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
     graphs = []
-    with counting(len(names), f"reading {name}") as advance:
-        for file in names:
+    with counting(len(listing.files), f"reading {name}") as advance:
+        for file in listing.files:
             graphs.append(FileGraph.read(place if place.is_file() else place / file))
             advance(1)
-    schema = NodeSchema.of(graphs)
+    schema, edges, notes = NodeSchema.of(graphs), EdgeSchema.of(graphs), []
     if schema.category is None and schema.texts:
         texts = printable(", ".join(schema.texts))[:200]
-        notes += (f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}",)
+        notes.append(f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}")
     elif schema.category is None and not schema.numbers and (partial := _partial_attribute(graphs)):
-        notes += (f"{partial}: it is left aside, and a node is its degree",)
-    dataset = replace(join(graphs, [schema] * len(graphs), name=name, y=y, source=str(place)), notes=notes)
+        notes.append(f"{partial}: it is left aside, and a node is its degree")
+    if any(edges):
+        notes.append(f"{place}: read of the edges: {edges}")
+    dataset = join(graphs, [schema] * len(graphs), name=name, edges=edges, source=str(place))
+    dataset = listing.apply(replace(dataset, notes=(*notes, *dataset.notes)))
     return dataset if features is None else dataset.with_features(features)
 
 
@@ -308,14 +422,17 @@ def graph_names(path: str | Path) -> list[str]:
     layout = layout_of(Path(path))
     if layout.kind != "graphs":
         raise DataError(f"{path}: not a folder of graphs; its graphs have numbers, not names")
-    return _listed(layout.place)[0]
+    return _listing(layout.place).files
 
 
-def class_of(file: Path) -> str | int | None:
-    """The class that the labels.csv in the folder of a graph's file gives it; None: there is none."""
-    table = file.parent / LABELS
+def class_of(file: Path) -> Hashable | None:
+    """The class that the table in the folder of a graph's file gives it; None: there is none."""
     try:
-        return read_classes(table, file_names(file.parent)).get(file.name) if table.is_file() else None
+        listing = _listing(file.parent)
+        targets = listing.targets
+        if targets is None or targets.task != "classification" or file.name not in listing.files:
+            return None
+        return targets.classes[int(targets.y[listing.files.index(file.name)])]
     except (DataError, OSError):
         return None
 
@@ -336,21 +453,12 @@ def require_targets(dataset: GraphDataset) -> None:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(
             f"{dataset.source}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
-            "a header (graph,class), then one line per graph (first.graphml,ring)"
+            f"a header (graph,class), then one line per graph (first.graphml,ring); or their targets into {TARGETS}"
         )
     check_classes(dataset.name, dataset.classes, len(dataset))
 
 
-def _listed(folder: Place) -> tuple[list[str], list[str | int] | None, tuple[str, ...]]:
-    """The files of a data set in its order, their classes, if there is a labels.csv, and notes for the user."""
-    if folder.is_file():
-        return [folder.name], None, ()
-    there = file_names(folder)
-    if not (folder / LABELS).is_file():
-        return there, None, ()
-    classes = read_classes(folder / LABELS, there)
-    notes: tuple[str, ...] = ()
-    if left_out := [file for file in there if file not in classes]:
-        more = f" and {len(left_out) - 3} more" if len(left_out) > 3 else ""
-        notes = (f"{folder / LABELS} does not list {', '.join(left_out[:3])}{more}: left out",)
-    return list(classes), list(classes.values()), notes
+def _listing(place: Place, target: str | Sequence[str] | None = None, task: Task | None = None) -> Listing:
+    if place.is_file():
+        return Listing([place.name])
+    return list_graphs(place, file_names(place), target, task)

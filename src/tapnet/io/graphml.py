@@ -15,7 +15,7 @@ from tapnet.files import printable
 if TYPE_CHECKING:
     import networkx as nx
 
-MAX_DEFAULTS = 1_000_000  # values that nodes do not state, so that a small file cannot ask for a lot of memory
+MAX_DEFAULTS = 1_000_000  # values that nodes and edges do not state: a small file cannot ask for a lot of memory
 
 
 def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], None] | None = None) -> nx.Graph:
@@ -27,7 +27,7 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
         check_size: Gets the number of nodes and of edges before the graph is built, and may raise an error.
 
     Returns:
-        The graph, in which every node has the defaults of the attributes that it does not state.
+        The graph, in which every node and edge has the defaults of the attributes that it does not state.
 
     Raises:
         DataError: It is no such graph.
@@ -39,10 +39,10 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
         raise DataError(f"{name}: {found.graphs or 'no'} <graph> elements where one belongs")
     if check_size is not None:
         check_size(len(found.nodes), len(found.edges))
-    if found.defaults * len(found.nodes) > MAX_DEFAULTS:
+    if found.defaults * (len(found.nodes) + len(found.edges)) > MAX_DEFAULTS:
         raise DataError(
-            f"{name}: {found.defaults:,} attributes with a default for {len(found.nodes):,} nodes, which is too much; "
-            "state the values at the nodes that have them"
+            f"{name}: {found.defaults:,} attributes with a default for {len(found.nodes):,} nodes and "
+            f"{len(found.edges):,} edges, which is too much; state the values at the nodes or edges that have them"
         )
     for line, *ends in found.edges:
         for end in ends:
@@ -56,9 +56,10 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
         raise DataError(f"{name}: not a GraphML graph ({printable(error):.200})") from None
     if set(graph) != found.nodes:
         raise DataError(f"{name}: a <node> that is not directly in the <graph>")
-    for attribute, value in graph.graph["node_default"].items():
-        for _, given in graph.nodes(data=True):
-            given.setdefault(attribute, value)
+    for of, rows in (("node_default", graph.nodes(data=True)), ("edge_default", graph.edges(data=True))):
+        for attribute, value in graph.graph[of].items():
+            for *_, given in rows:
+                given.setdefault(attribute, value)
     return graph
 
 

@@ -28,6 +28,7 @@ def load_dataset(
     smiles: str | None = None,
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
+    threshold: float | None = None,
 ) -> GraphDataset:
     """Loads a data set by its name or from its files. What was parsed is cached.
 
@@ -36,16 +37,17 @@ def load_dataset(
 
     Args:
         name_or_path: A name such as ``"MUTAG"``, or a path: a TU folder, a .zip of one, a one-file text, a folder of
-            graphs in GraphML or JSON, the file of one graph, or molecules (.csv or .tsv with SMILES, .smi, .sdf).
+            graphs in GraphML or JSON, the file of one graph, a folder of matrices (.npy, .npz, .csv), or molecules
+            (.csv or .tsv with SMILES, .smi, .sdf).
         data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
         features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
             as integer categories) or ``"attributes"`` (floats). By default what the paper uses, and for sets that it
             does not use, labels if there are any, else degrees; in the TU layout attributes before degrees.
         download: Whether to download a data set that is nowhere else.
-        smiles: Of a table of molecules the column of SMILES; this and the next two are described at
-            :func:`tapnet.io.molecules.read_molecules`.
-        target: Its target column, or several.
+        smiles: Of a table of molecules the column of SMILES, as :func:`tapnet.io.molecules.read_molecules` says.
+        target: The target column of this table, or of the targets.csv of a folder of graphs or matrices; or several.
         task: What the target columns hold, where it is not what would be found.
+        threshold: Of matrices: entries whose absolute value is not larger are no edges; by default zeros are none.
 
     Returns:
         The data set; ``dataset[i]`` is graph i as a PyG ``Data``.
@@ -63,15 +65,15 @@ def load_dataset(
     """
     with reading(name_or_path):
         layout, place = find(name_or_path, data_dir, download=download)
-        if layout.kind == "molecules" or any(given is not None for given in (smiles, target, task)):
-            dataset = read_layout(layout, smiles=smiles, target=target, task=task)
+        if layout.kind == "molecules" or any(given is not None for given in (smiles, target, task, threshold)):
+            dataset = read_layout(layout, smiles=smiles, target=target, task=task, threshold=threshold)
         else:
             dataset = parsed_cache.load(layout) or _read(layout, place)
     for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again
         warnings.warn(note, stacklevel=2)
     dataset = replace(dataset, source=str(layout.root), place=place)
     entry = find_entry(layout.prefix) if place == "path" else find_entry(str(name_or_path))
-    if layout.kind == "molecules":
+    if layout.kind in ("molecules", "matrices") or dataset.task != "classification":
         entry = None
     if entry is not None:
         labels = names_by_count(dataset.node_labels, entry.label_counts)

@@ -10,7 +10,7 @@ from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
 from tapnet.errors import DatasetNotFoundError, DownloadError, SettingError, did_you_mean
 from tapnet.files import check_name, expanded, path_exists
 from tapnet.io import download as downloads
-from tapnet.io.dataset_files import GRAPH_ENDINGS, MOLECULE_ENDINGS, Layout, find_layout, layout_of
+from tapnet.io.dataset_files import ARRAY_ENDINGS, GRAPH_ENDINGS, MOLECULE_ENDINGS, Layout, find_layout, layout_of
 
 PACKAGED = Path(__file__).parent / "datasets"  # MUTAG, so that one real data set is there offline
 
@@ -49,7 +49,8 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
         or any(sep in text for sep in (os.sep, os.altsep) if sep)
         or path.name in ("", "..")
     )
-    if is_path or path.suffix in (".zip", ".txt") or text.lower().endswith((*GRAPH_ENDINGS, *MOLECULE_ENDINGS)):
+    endings = (*GRAPH_ENDINGS, *MOLECULE_ENDINGS, *ARRAY_ENDINGS)
+    if is_path or path.suffix in (".zip", ".txt") or text.lower().endswith(endings):
         if not path_exists(path):
             raise DatasetNotFoundError(f"{text}: no such file or folder")
         return Source(layout_of(path), "path")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import re
@@ -18,10 +17,11 @@ from tapnet.data._molecule_arrays import molecule_arrays
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.molecules import SHOWN, check_rdkit, molecule_dataset, name_invalid
 from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task
-from tapnet.errors import DataError, did_you_mean
+from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import read_content
 from tapnet.io.dataset_files import molecules_name
+from tapnet.io.tables import Table, decode_table, parse_table
 
 MAX_BYTES = 1 << 30
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "isosmiles", "smi", "mol", "molecule", "structure")
@@ -162,15 +162,13 @@ class _Columns(NamedTuple):
     @classmethod
     def choose(cls, table: _Table, smiles: str | None, target: str | Sequence[str] | None) -> _Columns:
         chosen = table.find(smiles) if smiles is not None else table.smiles_column()
-        wanted = [target] if isinstance(target, str) and target in table.header else target
-        wanted = wanted.split(",") if isinstance(wanted, str) else wanted
         others = [name for name in table.header if name != chosen]
         named = [name for name in others if NAME_COLUMN.fullmatch(name)]
         named += [name for name in others if name and ID_COLUMN.fullmatch(name) and name not in named]
-        targets = [table.find(name.strip()) for name in wanted] if wanted is not None else table.target_column(others)
+        targets = table.target_column(others) if target is None else table.find_all(target)
         if chosen in targets:
             raise DataError(f"{table.path}: the column {chosen} holds the molecules and cannot be the target")
-        return cls(chosen, tuple(dict.fromkeys(targets)), next((n for n in named if n not in targets), None))
+        return cls(chosen, tuple(targets), next((n for n in named if n not in targets), None))
 
     def describe(self, targets: Targets | None, header: Sequence[str]) -> str:
         """Which column is what, in one line."""
@@ -184,24 +182,8 @@ class _Columns(NamedTuple):
         return "; ".join(filter(None, parts))
 
 
-class _Table(NamedTuple):
-    path: Path
-    header: tuple[str, ...]
-    rows: list[list[str]]  # as long as the header
-    lines: list[int]  # where each row begins
-
-    def column(self, name: str) -> list[str]:
-        number = self.header.index(name)
-        return [row[number] for row in self.rows]
-
-    def find(self, name: str) -> str:
-        if name not in self.header:
-            near = did_you_mean(name, self.header)
-            raise DataError(f"{self.path}: no column {printable(name)}{near or '; the columns are ' + self.listed()}")
-        return name
-
-    def listed(self, names: Sequence[str] | None = None) -> str:
-        return printable(", ".join(self.header if names is None else names))[:300]
+class _Table(Table):
+    """A table of molecules."""
 
     def smiles_column(self) -> str:
         lower = [name.lower().replace(" ", "_") for name in self.header]
@@ -248,29 +230,7 @@ def _read_table(path: Path) -> _Table:
         return _read_sdf(text, path)
     if kind == ".smi":
         return _read_smi(text, path)
-    header = text.partition("\n")[0]
-    mark = "\t" if kind == ".tsv" else next((mark for mark in ",;\t" if mark in header), ",")
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
-    rows, begins, end = [], [], 0
-    try:
-        for row in lines:
-            if any(map(str.strip, row)):
-                rows.append(row)
-                begins.append(end + 1)
-            end = lines.line_num
-    except csv.Error as error:
-        raise DataError(f"{path}:{lines.line_num}: not a table ({error})") from None
-    if len(rows) < 2:
-        raise DataError(f"{path}: a table of molecules has a header and one row per molecule")
-    names = tuple(map(str.strip, rows[0]))
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise DataError(f"{path}:{begins[0]}: two columns are called {printable(twice[0])!r}")
-    for row, line in zip(rows[1:], begins[1:], strict=True):
-        if any(map(str.strip, row[len(names) :])):
-            raise DataError(f"{path}:{line}: {len(row)} cells where the header has {len(names)}")
-    width = len(names)
-    return _Table(path, names, [[*row[:width], *[""] * (width - len(row))] for row in rows[1:]], begins[1:])
+    return _Table(*parse_table(text, path, "\t" if kind == ".tsv" else None))
 
 
 def _read_text(path: Path) -> str:
@@ -283,13 +243,7 @@ def _read_text(path: Path) -> str:
             raise DataError(f"{path}: cannot be unpacked ({error})") from None
     if len(content) > MAX_BYTES:
         raise DataError(f"{path}: larger than {MAX_BYTES >> 30} GB")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8 text") from None
-    if "\0" in text:
-        raise DataError(f"{path}: not text: it has NUL bytes")
-    return text
+    return decode_table(content, path)
 
 
 def _read_smi(text: str, path: Path) -> _Table:

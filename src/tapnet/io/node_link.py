@@ -22,7 +22,8 @@ def parse_node_link(content: bytes, name: str, check_size: Callable[[int, int], 
         check_size: Gets the number of nodes and of edges before the graph is built, and may raise an error.
 
     Returns:
-        The graph; the names of its nodes are text, also where they are numbers or lists in the file.
+        The graph with what its nodes and edges carry, directed if the file says so; the names of its nodes are text,
+        also where they are numbers or lists in the file.
 
     Raises:
         DataError: It is no such graph.
@@ -44,7 +45,14 @@ def parse_node_link(content: bytes, name: str, check_size: Callable[[int, int], 
         raise DataError(f'{name}: has both "links" and "edges", and they differ; one of them belongs here')
     if check_size is not None:
         check_size(len(nodes), len(edges))
-    graph = nx.Graph()
+    ends = [_ends(edge, i, name) for i, edge in enumerate(edges)]
+    directed, parallel = values.get("directed") is True, len({frozenset(pair) for pair in ends}) < len(ends)
+    graph: nx.Graph = {  # parallel ones are kept, as each may carry something else
+        (False, False): nx.Graph,
+        (False, True): nx.MultiGraph,
+        (True, False): nx.DiGraph,
+        (True, True): nx.MultiDiGraph,
+    }[directed, parallel]()
     for i, node in enumerate(nodes):
         if not isinstance(node, dict):
             raise DataError(f'{name}: node {i} is not an object such as {{"id": "a", "label": "C"}}')
@@ -53,15 +61,21 @@ def parse_node_link(content: bytes, name: str, check_size: Callable[[int, int], 
             raise DataError(f"{name}: node {key:.100} is listed twice")
         graph.add_node(key)
         graph.nodes[key].update((k, v) for k, v in node.items() if k != "id")
-    for i, edge in enumerate(edges):
-        if not isinstance(edge, dict) or not {"source", "target"} <= edge.keys():
-            raise DataError(f'{name}: edge {i} is not an object such as {{"source": "a", "target": "b"}}')
-        ends = [_node_name(edge[end], name) for end in ("source", "target")]
-        for end in ends:
+    own_keys = {"source", "target", *(["key"] if values.get("multigraph") is True else [])}
+    for i, (edge, pair) in enumerate(zip(edges, ends, strict=True)):
+        for end in pair:
             if end not in graph:
                 raise DataError(f"{name}: edge {i} names the node {end:.100}, which is not there")
-        graph.add_edge(*ends)
+        key = graph.add_edge(*pair)
+        carried = graph.edges[(*pair, key) if parallel else pair]
+        carried.update((k, v) for k, v in edge.items() if k not in own_keys)
     return graph
+
+
+def _ends(edge: Any, number: int, name: str) -> tuple[str, str]:
+    if not isinstance(edge, dict) or not {"source", "target"} <= edge.keys():
+        raise DataError(f'{name}: edge {number} is not an object such as {{"source": "a", "target": "b"}}')
+    return _node_name(edge["source"], name), _node_name(edge["target"], name)
 
 
 class _TwiceError(Exception):

@@ -23,7 +23,7 @@ from tapnet.io.sealed_arrays import read_arrays, write_arrays
 VERSION = 8  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
-_NOT_STORED = ("prepared", "edge_attr", "splits", "graph_columns")  # what no reader of files with a parsed copy gives
+_NOT_STORED = ("prepared", "edge_attr", "splits")  # what no reader of files with a parsed copy gives
 _WORDS = [f.name for f in fields(GraphDataset) if f.name not in (*_ARRAYS, *_NOT_STORED)]
 
 
@@ -75,12 +75,18 @@ def signature(layout: Layout) -> list[Any]:
 
 def _check_words(values: dict[str, Any]) -> None:
     """Raises a TypeError for what no reader gives."""
-    hash(tuple(values[key] for key in _WORDS))
-    names = [values[key] or () for key in ("notes", "label_names", "class_names", "attribute_names")]
+    hash(tuple(values[key] for key in _WORDS if key != "graph_columns"))
+    columns = values["graph_columns"] or {}
+    if not all(len(cells) == len(values["node_ptr"]) - 1 for cells in columns.values()):
+        raise TypeError("a column of the graphs has another length")
+    lists = ("notes", "label_names", "class_names", "attribute_names", "edge_attribute_names", "graph_names")
+    names = [values[key] or () for key in lists] + list(columns.values())
     texts = [values["label_attribute"] or "", *(name for some in names for name in some)]
     if not all(isinstance(text, str) for text in texts) or values["features"] not in get_args(Features):
         raise TypeError("not the words of a data set")
 
 
 def _tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _tuples(v) for key, v in value.items()}
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -9,6 +9,7 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import SettingError
 from tapnet.io.dataset_files import Layout, layout_of
 from tapnet.io.graph_folder import read_graphs
+from tapnet.io.matrices import read_matrices
 from tapnet.io.molecules import read_molecules
 from tapnet.io.text import read_text
 from tapnet.io.tu import read_tu
@@ -18,7 +19,7 @@ def read(path: Path, *, features: Features | None = None) -> GraphDataset:
     """Reads and checks the data set at a path, without the cache.
 
     Args:
-        path: A TU folder, a .zip of one, a one-file text, a folder of graphs, or a table of molecules.
+        path: A TU folder, a .zip of one, a one-file text, a folder of graphs or matrices, or a table of molecules.
         features: What ``x`` holds; by default node labels where they tell nodes apart, else degrees.
 
     Returns:
@@ -37,13 +38,22 @@ def read_layout(
     smiles: str | None = None,
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
+    threshold: float | None = None,
 ) -> GraphDataset:
-    """``read`` of files that were found; the last three are for `read_molecules`."""
-    if layout.kind == "molecules":
-        return read_molecules(layout.root, smiles, target, task, name=layout.prefix, features=features)
-    if any(given is not None for given in (smiles, target, task)):
-        raise SettingError(f"{layout.root}: smiles, target and task are for tables of molecules, which this is not")
-    return _READERS[layout.kind](layout.place, name=layout.prefix, features=features)
-
-
-_READERS = {"tu": read_tu, "text": read_text, "graphs": read_graphs}
+    """``read`` of files that were found; the last four are those of `load_dataset`."""
+    kind, place, name = layout.kind, layout.place, layout.prefix
+    if smiles is not None and kind != "molecules":
+        raise SettingError(f"{layout.root}: smiles is for tables of molecules, which this is not")
+    if threshold is not None and kind != "matrices":
+        raise SettingError(f"{layout.root}: threshold is for matrices, which these are not")
+    if kind == "molecules":
+        return read_molecules(layout.root, smiles, target, task, name=name, features=features)
+    if kind == "matrices":
+        return read_matrices(place, name=name, features=features, target=target, task=task, threshold=threshold)
+    if kind == "graphs":
+        return read_graphs(place, name=name, features=features, target=target, task=task)
+    if target is not None or task is not None:
+        raise SettingError(
+            f"{layout.root}: target and task are for tables of molecules and folders of graphs, which this is not"
+        )
+    return (read_tu if kind == "tu" else read_text)(place, name=name, features=features)

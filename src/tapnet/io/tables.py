@@ -1,8 +1,11 @@
-"""labels.csv: the classes of a folder of graphs.
+"""Tables of a folder of graphs: labels.csv with their classes, targets.csv with any targets.
 
-It has a header and one line per graph: the file's name, with its ending or without, and its class, any text. The
-columns may be named ``graph`` or ``file``, and ``class`` or ``label``; else they are the first and the second. Where
-every class is a whole number, classes are integers; else they are text.
+labels.csv has a header and one line per graph: the file's name, with its ending or without, and its class, any text.
+The columns may be named ``graph`` or ``file``, and ``class`` or ``label``; else they are the first and the second.
+Where every class is a whole number, classes are integers; else they are text.
+
+targets.csv has a header and one line per graph: first the file's name, with its ending or without, then any number of
+columns, some of which are the targets.
 """
 
 from __future__ import annotations
@@ -11,17 +14,277 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from tapnet.errors import DataError
+import numpy as np
+import torch
+
+from tapnet.data.dataset import GraphDataset, Task
+from tapnet.data.targets import MISSING, YES_NO, Targets, detect_task
+from tapnet.errors import DataError, did_you_mean
+from tapnet.files import printable
 from tapnet.io.archive import Place, read_content
 
-LABELS = "labels.csv"
+LABELS, TARGETS = "labels.csv", "targets.csv"
 MAX_TABLE_BYTES = 1 << 27
 INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
+SHOWN = 3  # files or rows in a note
+
+
+# ---- any table ----
+
+
+class Table(NamedTuple):
+    """A table as text.
+
+    Attributes:
+        path: The file.
+        header: ``[C]`` the names of the columns.
+        rows: ``[R]`` the cells of each row, ``[C]`` each.
+        lines: ``[R]`` the line of the file in which each row begins.
+    """
+
+    path: Place
+    header: tuple[str, ...]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def column(self, name: str) -> list[str]:
+        """The cells of a column."""
+        number = self.header.index(name)
+        return [row[number] for row in self.rows]
+
+    def find(self, name: str) -> str:
+        """The name of a column; a DataError that lists the columns where there is none of this name."""
+        if name not in self.header:
+            near = did_you_mean(name, self.header)
+            raise DataError(f"{self.path}: no column {printable(name)}{near or '; the columns are ' + self.listed()}")
+        return name
+
+    def find_all(self, names: str | Sequence[str]) -> list[str]:
+        """Several columns: a list, or names with commas between them."""
+        if isinstance(names, str):
+            names = [names] if names in self.header else names.split(",")
+        return list(dict.fromkeys(self.find(name.strip()) for name in names))
+
+    def listed(self, names: Sequence[str] | None = None) -> str:
+        """The names of the columns, or of some, for a message."""
+        return printable(", ".join(self.header if names is None else names))[:300]
+
+
+def read_table(path: Place) -> Table:
+    """Reads a table with a header, separated by commas, semicolons or tabs; a DataError names the line."""
+    return parse_table(read_table_text(path), path)
+
+
+def read_table_text(path: Place, limit: int = MAX_TABLE_BYTES) -> str:
+    """The text of a file that is not too large; a DataError where it is none."""
+    content = read_content(path, limit + 1)
+    if len(content) > limit:
+        raise DataError(f"{path}: larger than {limit >> 20} MB, which is too much for a table")
+    return decode_table(content, path)
+
+
+def decode_table(content: bytes, path: Place) -> str:
+    """The content of a file as text; a DataError where it is none."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: not UTF-8 text") from None
+    if "\0" in text:
+        raise DataError(f"{path}: not text: it has NUL bytes")
+    return text
+
+
+def separator(text: str) -> str:
+    """What stands between the cells of a table, by its first line."""
+    header = text.partition("\n")[0]
+    return next((mark for mark in ",;\t" if mark in header), ",")
+
+
+def parse_table(text: str, path: Place, mark: str | None = None) -> Table:
+    """``read_table`` of text; ``mark`` separates the cells, by default what the header has."""
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark or separator(text))
+    rows, begins, end = [], [], 0
+    try:
+        for row in lines:
+            if any(map(str.strip, row)):
+                rows.append(row)
+                begins.append(end + 1)
+            end = lines.line_num
+    except csv.Error as error:
+        raise DataError(f"{path}:{lines.line_num}: not a table ({error})") from None
+    if len(rows) < 2:
+        raise DataError(f"{path}: a table has a header and one row for each entry")
+    names = tuple(map(str.strip, rows[0]))
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise DataError(f"{path}:{begins[0]}: two columns are called {printable(twice[0])!r}")
+    width = len(names)
+    for row, line in zip(rows[1:], begins[1:], strict=True):
+        if any(map(str.strip, row[width:])):
+            raise DataError(f"{path}:{line}: {len(row)} cells where the header has {width}")
+    return Table(path, names, [[*row[:width], *[""] * (width - len(row))] for row in rows[1:]], begins[1:])
+
+
+# ---- the graphs of a folder, and what a table says of them ----
+
+
+class Listing(NamedTuple):
+    """The graphs of a folder.
+
+    Attributes:
+        files: ``[G]`` the names of their files, in the order of the data set.
+        targets: Their targets; None: not known.
+        columns: ``[G]`` each, what else the table says of them.
+        notes: What a user should know.
+    """
+
+    files: list[str]
+    targets: Targets | None = None
+    columns: Mapping[str, tuple[str, ...]] | None = None
+    notes: tuple[str, ...] = ()
+
+    def apply(self, dataset: GraphDataset) -> GraphDataset:
+        """The data set of these files with their names, their targets and the notes."""
+        notes = (*self.notes, *dataset.notes)
+        dataset = replace(dataset, graph_names=tuple(self.files), graph_columns=self.columns, notes=notes)
+        if self.targets is None:
+            return dataset
+        task, y, classes, _, names = self.targets
+        return replace(dataset, task=task, y=torch.from_numpy(y), classes=classes, target_names=names or None)
+
+
+def list_graphs(
+    folder: Place,
+    there: Sequence[str],
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
+) -> Listing:
+    """Finds out which files of a folder are graphs of the data set, and what their targets are.
+
+    targets.csv counts, else labels.csv. Without a choice of ``target`` the target of targets.csv is its only column
+    beside the files' names, or all columns if they hold nothing but 0 and 1. Graphs without any target are left out.
+
+    Args:
+        folder: The folder.
+        there: The names of the graph files in it, sorted.
+        target: The target column, or several: a list, or names with commas between them. An empty list: none, which is
+            enough for prediction.
+        task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default what the columns ask for, as
+            :func:`tapnet.data.targets.detect_task` says.
+
+    Returns:
+        The files and what is known of them. Without a table all files, and no targets.
+
+    Raises:
+        DataError: The table is wrong, or the target is not clear; the message names the line or the columns.
+    """
+    tables = [name for name in (TARGETS, LABELS) if (folder / name).is_file()]
+    if target is not None and not target:
+        return Listing(list(there))
+    if not tables:
+        if target is not None or task is not None:
+            raise DataError(f"{folder}: there is no {TARGETS} with the targets of the graphs")
+        return Listing(list(there))
+    table = folder / tables[0]
+    if tables[0] == TARGETS or target is not None or task is not None:
+        listing = _read_targets(read_table(table), there, target, task)
+    else:
+        listing = _read_labels(table, there)
+    notes = list(listing.notes)
+    if tables[1:]:
+        notes.append(f"{folder}: the targets are those of {TARGETS}; {LABELS} is left aside")
+    return listing._replace(notes=tuple(notes))
+
+
+def _read_labels(table: Place, there: Sequence[str]) -> Listing:
+    classes = read_classes(table, there)
+    distinct = tuple(sorted(set(classes.values())))
+    position = {value: i for i, value in enumerate(distinct)}
+    y = np.asarray([position[value] for value in classes.values()], dtype=np.int64)
+    return Listing(
+        list(classes), Targets("classification", y, distinct, "", ()), notes=_unlisted(table, there, classes)
+    )
+
+
+def _read_targets(table: Table, there: Sequence[str], target: str | Sequence[str] | None, task: Task | None) -> Listing:
+    first, *others = table.header
+    if not others:
+        raise DataError(f"{table.path}:1: the first column names the files; the targets are in further columns")
+    by_name, files = _by_name(there), dict[str, int]()
+    for row, line in enumerate(table.lines):
+        file = _file_of(table.rows[row][0].strip(), by_name, f"{table.path}:{line}")
+        if file in files:
+            raise DataError(f"{table.path}:{line}: {file} is listed twice")
+        files[file] = row
+    names = _target_columns(table, others) if target is None else table.find_all(target)
+    if first in names:
+        raise DataError(f"{table.path}: the column {printable(first)} names the files and cannot be the target")
+    rows, notes = list(range(len(files))), list(_unlisted(table.path, there, files))
+    targets = _targets(table, names, task, rows)
+    if not targets.known.all():
+        lines = [f"line {table.lines[row]}" for row in np.flatnonzero(~targets.known)]
+        notes.append(f"{table.path}: {len(lines)} of {len(rows)} graphs are left out, without a target: {_some(lines)}")
+        rows = np.flatnonzero(targets.known).tolist()
+        targets = _targets(table, names, targets.task, rows)
+    rest = [name for name in others if name not in names]
+    aside = f"; left aside: {printable(', '.join(rest)):.200}" if rest else ""
+    columns = {name: tuple(table.rows[row][table.header.index(name)] for row in rows) for name in rest}
+    listed = list(files)
+    return Listing(
+        [listed[row] for row in rows], targets, columns or None, (f"{table.path}: {targets.note}{aside}", *notes)
+    )
+
+
+def _targets(table: Table, names: Sequence[str], task: Task | None, rows: Sequence[int]) -> Targets:
+    cells = {name: [table.rows[row][table.header.index(name)] for row in rows] for name in names}
+    return detect_task(cells, task, [f"{table.path}:{table.lines[row]}" for row in rows])
+
+
+def _target_columns(table: Table, others: Sequence[str]) -> Sequence[str]:
+    """The only column, or all if they hold nothing but 0 and 1; else a DataError that lists them."""
+    if len(others) == 1:
+        return others
+    cells = {name: {cell.strip().lower() for cell in table.column(name)} - MISSING for name in others}
+    if all(found and found <= {"0", "1", "0.0", "1.0", *YES_NO} for found in cells.values()):
+        return others
+    raise DataError(
+        f"{table.path}: which column is the target? The columns are {table.listed(others)}; name one or several"
+    )
+
+
+def _by_name(there: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """The files that a name, with its ending or without, can stand for."""
+    by_name: dict[str, list[str]] = {}
+    for file in there:
+        by_name.setdefault(file.rpartition(".")[0], []).append(file)
+    return by_name | {file: [file] for file in there}
+
+
+def _file_of(name: str, by_name: Mapping[str, Sequence[str]], where: str) -> str:
+    files = by_name.get(name, ())
+    if len(files) != 1:
+        which = f"stands for {' and '.join(files)}" if files else "is no graph file beside it"
+        raise DataError(f"{where}: {printable(name)[:100]!r} {which}")
+    return files[0]
+
+
+def _unlisted(table: Place, there: Sequence[str], listed: Mapping[str, object]) -> tuple[str, ...]:
+    left_out = [file for file in there if file not in listed]
+    return (f"{table} does not list {_some(left_out)}: left out",) if left_out else ()
+
+
+def _some(words: Sequence[str]) -> str:
+    return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
+
+
+# ---- labels.csv ----
 
 
 def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
-    """Reads the classes of graph files.
+    """Reads the classes of graph files from labels.csv.
 
     Args:
         table: The table.
@@ -33,19 +296,9 @@ def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
     Raises:
         DataError: The table is wrong; the message names the line.
     """
-    try:
-        text = read_content(table, MAX_TABLE_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{table}: not UTF-8 text") from None
-    if "\0" in text:
-        raise DataError(f"{table}: not text: it has NUL bytes")
-    by_name: dict[str, list[str]] = {}
-    for file in there:
-        by_name.setdefault(file.rpartition(".")[0], []).append(file)
-    by_name |= {file: [file] for file in there}
-    header = text.partition("\n")[0]
-    mark = next((mark for mark in ",;\t" if mark in header), ",")
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)
+    text = read_table_text(table)
+    by_name = _by_name(there)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), skipinitialspace=True)
     classes: dict[str, str] = {}
     try:
         graph, label = _columns(next(lines, []), table, by_name)
@@ -56,13 +309,10 @@ def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
             name, value = ("".join(line[i : i + 1]).strip() for i in (graph, label))
             if not name or not value:
                 raise DataError(f"{where}: a file's name and its class belong here, not {','.join(line)[:40]!r}")
-            files = by_name.get(name, ())
-            if len(files) != 1:
-                which = f"stands for {' and '.join(files)}" if files else "is no graph file beside it"
-                raise DataError(f"{where}: {name!r} {which}")
-            if files[0] in classes:
-                raise DataError(f"{where}: {files[0]} is listed twice")
-            classes[files[0]] = value
+            file = _file_of(name, by_name, where)
+            if file in classes:
+                raise DataError(f"{where}: {file} is listed twice")
+            classes[file] = value
     except csv.Error as error:
         raise DataError(f"{table}:{lines.line_num}: not a table ({error})") from None
     if not classes:

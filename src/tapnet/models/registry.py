@@ -13,7 +13,7 @@ MODELS: dict[str, ModelSpec] = {
     module.SPEC.name: module.SPEC
     for module in (wl, pscn, dgcnn, diffpool, gunet, sagpool, gin, eigenpool, haarpool, tapnet)
 }
-MUTAG = DataShape(7, 2, True, 17.930851, (10, 12, 13, 15, 16, 17, 19, 21, 22, 23, 28))
+MUTAG = DataShape(7, 2, True, 17.930851, (10, 12, 13, 15, 16, 17, 19, 21, 22, 23, 28), edge_channels=4)
 
 
 def find_model(name: str) -> ModelSpec:

@@ -16,7 +16,7 @@ from tapnet.ops.edges import sum_of_messages
 
 
 class GINConv(nn.Module):
-    r"""LeakyReLU(MLP(hᵢ + Σⱼ mᵢⱼ)), with batch norm within.
+    r"""LeakyReLU(MLP(hᵢ + Σⱼ mᵢⱼ)), an MLP of two layers with batch norm between them.
 
     Without features of edges the message mᵢⱼ is Aᵢⱼ hⱼ, as in *How Powerful are Graph Neural Networks?* (Xu, Hu,
     Leskovec, Jegelka, ICLR 2019); with them it is Aᵢⱼ ReLU(hⱼ + eᵢⱼ), as in *Strategies for Pre-training Graph Neural
@@ -44,7 +44,7 @@ class GINConv(nn.Module):
         self.dropout, self.negative_slope = dropout, negative_slope
         self.edge = Affine(edge_channels, in_channels) if edge_channels else None
         self.first, self.norm = nn.Linear(in_channels, out_channels), BatchNorm(out_channels)
-        self.second, self.norm_out = nn.Linear(out_channels, out_channels), BatchNorm(out_channels)
+        self.second = nn.Linear(out_channels, out_channels)  # no norm after it: sizes of graphs would be lost
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
         """[N, in] → [N, out]"""
@@ -56,7 +56,7 @@ class GINConv(nn.Module):
         else:
             h = x + sum_of_messages(x, self.edge.weight, self.edge.bias, batch)
         h = self.second(torch.relu(self.norm(self.first(h))))
-        return nn.functional.leaky_relu(self.norm_out(h), self.negative_slope)
+        return nn.functional.leaky_relu(h, self.negative_slope)
 
     def extra_repr(self) -> str:
         """What ``print`` shows of the layer."""

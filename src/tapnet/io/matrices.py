@@ -1,0 +1,402 @@
+"""A folder of adjacency matrices (.npy, .npz, .csv), one per graph, with tables of their nodes and targets.
+
+A matrix is square; entry (i, j) is the weight of the edge from node i to node j, and zeros (or what is not above a
+threshold) are no edges. The diagonal is left out. An edge in one direction counts for both, and where the two weights
+differ their mean counts.
+
+``nodes.csv`` describes the nodes of every graph, ``NAME.nodes.csv`` those of the matrix NAME: a header, then one row
+per node in the order of the matrix, the first column a name. Columns of numbers are the nodes' attributes, others
+their categories. The targets are in labels.csv or targets.csv, as for a folder of graphs.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tapnet.data.convert import IntArray, assemble, joined_edges
+from tapnet.data.dataset import Features, GraphDataset, Task
+from tapnet.errors import DataError, SettingError
+from tapnet.files import printable
+from tapnet.io.archive import Place, read_content, readable_files
+from tapnet.io.dataset_files import NODES, is_matrix_file
+from tapnet.io.tables import Listing, Table, decode_table, list_graphs, read_table, separator
+from tapnet.progress import counting
+
+MAX_FILE_BYTES = 1 << 27  # a dense matrix of 4,096 nodes
+MAX_NODES = 1 << 20
+DENSE = 0.5  # from this share of all pairs on, edges hardly tell anything
+MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays
+STRENGTH = "strength"
+
+FloatArray = NDArray[np.float64]
+
+
+class Matrix(NamedTuple):
+    """The edges of a matrix.
+
+    Attributes:
+        size: The number of nodes.
+        edge_index: ``[2, E]``
+        weight: ``[E]``
+        names: ``[size]`` of the nodes, where the file has them.
+    """
+
+    size: int
+    edge_index: IntArray
+    weight: FloatArray
+    names: tuple[str, ...] | None = None
+
+
+def read_matrices(
+    place: Place,
+    *,
+    name: str,
+    features: Features | None = None,
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
+    threshold: float | None = None,
+) -> GraphDataset:
+    """Reads a folder of matrices, or the file of one.
+
+    Args:
+        place: The folder or file.
+        name: The name of the data set.
+        features: What ``x`` holds; by default what the tables of nodes say. Without such tables it is the sum of a
+            node's weights, or its degree where the edges have no weights.
+        target: The target column of targets.csv (or labels.csv), or several; see
+            :func:`tapnet.io.tables.list_graphs`.
+        task: What the target columns hold, where it is not what would be found.
+        threshold: Entries whose absolute value is not larger are no edges; by default zeros are none.
+
+    Returns:
+        The data set.
+
+    Raises:
+        DataError: There are no matrices, or a file is wrong; the message names the file and the place in it.
+        SettingError: The threshold is below 0.
+
+    Example:
+        >>> from tapnet import load_dataset
+        >>> load_dataset("connectomes/", threshold=0.3)  # doctest: +SKIP
+        GraphDataset('connectomes', graphs=120, nodes=10800, edges=51210, classes=2, attributes=1)
+    """
+    if threshold is not None and not (math.isfinite(threshold) and threshold >= 0):
+        raise SettingError(f"threshold is a number from 0 on, not {threshold}")
+    one_file = isinstance(place, Path) and place.is_file()
+    folder = place.parent if isinstance(place, Path) and one_file else place
+    listing = Listing([place.name]) if one_file else list_graphs(place, matrix_names(place), target, task)
+    if not listing.files:
+        raise DataError(f"{place}: no matrices (.npy, .npz, .csv) in this folder")
+    matrices = []
+    with counting(len(listing.files), f"reading {name}") as advance:
+        for file in listing.files:
+            matrices.append(read_matrix(folder / file, threshold or 0.0))
+            advance(1)
+    nodes = _node_data(folder, listing.files, matrices)
+    sizes = np.asarray([m.size for m in matrices], dtype=np.int64)
+    dataset = assemble(
+        name=name,
+        nodes_per_graph=sizes,
+        edge_index=joined_edges([m.edge_index for m in matrices], sizes),
+        y=[None] * len(matrices),
+        node_labels=nodes.labels,
+        node_attributes=nodes.numbers,
+        edge_weight=np.concatenate([m.weight for m in matrices]),
+        source=str(place),
+    )
+    notes = [*nodes.notes]
+    if asymmetric := sum(map(_is_asymmetric, matrices)):
+        notes.append(
+            f"{place}: {asymmetric} of {len(matrices)} matrices are not symmetric: an edge in one direction counts for "
+            "both, and where the two weights differ their mean counts"
+        )
+    pairs = int((sizes * (sizes - 1)).sum())
+    if threshold is None and pairs and dataset.num_edges > DENSE * pairs:
+        notes.append(
+            f"{place}: {dataset.num_edges / pairs:.0%} of all pairs of nodes are edges; a threshold leaves out the weak"
+        )
+    names = nodes.number_names or None
+    dataset = replace(dataset, attribute_names=names, node_columns=nodes.columns, threshold=threshold)
+    if nodes.labels is not None and nodes.columns is None:
+        dataset = replace(dataset, label_attribute=nodes.label_names[0])
+    if nodes.labels is None and nodes.numbers is None and dataset.edge_weight is not None:
+        dataset = _with_strength(dataset)
+        notes.append(f"{place}: a node is the sum of its weights, as no table of nodes says what it is")
+    elif nodes.labels is not None or nodes.numbers is not None:
+        kinds: Features = "labels" if nodes.numbers is None and nodes.columns is None else "all"
+        dataset = dataset.with_features(kinds if nodes.labels is not None else "attributes")
+    dataset = listing.apply(replace(dataset, notes=tuple(notes)))
+    return dataset if features is None else dataset.with_features(features)
+
+
+def matrix_names(folder: Place) -> list[str]:
+    """The names of the matrices of a folder, sorted."""
+    return sorted(readable_files(folder, is_matrix_file))
+
+
+def _is_asymmetric(matrix: Matrix) -> bool:
+    """Whether an edge has no reverse, or one of another weight (beyond rounding)."""
+    row, col = matrix.edge_index
+    order, back = np.lexsort((col, row)), np.lexsort((row, col))
+    if not (np.array_equal(row[order], col[back]) and np.array_equal(col[order], row[back])):
+        return True
+    return not np.allclose(matrix.weight[order], matrix.weight[back], rtol=1e-5, atol=0)
+
+
+def _with_strength(dataset: GraphDataset) -> GraphDataset:
+    assert dataset.edge_weight is not None
+    row = torch.repeat_interleave(torch.arange(dataset.num_nodes), dataset.degree)
+    strength = torch.zeros(dataset.num_nodes, dtype=torch.float64).index_add_(0, row, dataset.edge_weight.double())
+    dataset = replace(dataset, node_attributes=strength.float().unsqueeze(1), attribute_names=(STRENGTH,))
+    return dataset.with_features("attributes")
+
+
+# ---- one matrix ----
+
+
+def read_matrix(file: Place, threshold: float = 0.0) -> Matrix:
+    """Reads one matrix.
+
+    Args:
+        file: A .npy, .npz or .csv file. A .npz holds one array, one that is called adjacency, matrix or arr_0, or what
+            ``scipy.sparse.save_npz`` writes. A .csv may have the names of the nodes in its first line and column.
+        threshold: Entries whose absolute value is not larger are no edges.
+
+    Returns:
+        Its edges.
+
+    Raises:
+        DataError: It is no square matrix of finite numbers; the message names the file and the place in it.
+    """
+    content = read_content(file, MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise DataError(f"{file}: larger than {MAX_FILE_BYTES >> 20} MB, which is too much for a matrix")
+    ending, names = file.name.lower().rpartition(".")[2], None
+    if ending == "csv":
+        found, names = _parse_csv(decode_table(content, file), file)
+    elif ending == "npz":
+        arrays = _parse_npz(content, file)
+        if {"data", "shape"} <= arrays.keys():
+            return _edges(file, *_sparse_entries(arrays, file), threshold)
+        chosen = [arrays[key] for key in MATRIX_NAMES if key in arrays] or list(arrays.values())
+        if len(arrays) > 1 and not any(key in arrays for key in MATRIX_NAMES):
+            has = printable(", ".join(arrays))[:200]
+            raise DataError(f"{file}: which array is the matrix? It has {has}; call one {MATRIX_NAMES[0]!r}")
+        found = chosen[0]
+    else:
+        found = _parse_npy(content, str(file))
+    if found.ndim != 2 or found.shape[0] != found.shape[1]:
+        shape = " × ".join(map(str, found.shape)) or "a single number"
+        raise DataError(f"{file}: an adjacency matrix is square, and this is {shape}")
+    row, col = np.nonzero(found)  # NaN is not zero
+    return _edges(file, len(found), row, col, found[row, col], threshold)._replace(names=names)
+
+
+def _edges(file: Place, size: int, row: IntArray, col: IntArray, weight: NDArray[Any], threshold: float) -> Matrix:
+    """The entries outside the diagonal that are above the threshold; a DataError for one that is not finite."""
+    if not 1 <= size <= MAX_NODES:
+        raise DataError(f"{file}: a matrix of {size:,} nodes; from 1 to {MAX_NODES:,} can be read")
+    beside = row != col
+    row, col, weight = row[beside].astype(np.int64), col[beside].astype(np.int64), weight[beside].astype(np.float64)
+    wrong = ~(np.abs(weight) <= np.finfo(np.float32).max)
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise DataError(
+            f"{file}: {weight[first]:g} in row {row[first] + 1}, column {col[first] + 1} of the matrix, where a finite "
+            "number belongs"
+        )
+    kept = np.abs(weight) > threshold
+    return Matrix(size, np.stack([row[kept], col[kept]]), weight[kept])
+
+
+def _parse_npy(content: bytes, where: str, kinds: str = "biuf") -> NDArray[Any]:
+    """An array of numbers; its header is checked against the size of the file before anything is made of it."""
+    stream = io.BytesIO(content)
+    try:
+        version = npy.read_magic(stream)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read_header(stream)
+    except (ValueError, EOFError, SyntaxError, TypeError, RecursionError) as error:
+        raise DataError(f"{where}: not an array of NumPy ({printable(error):.100})") from None
+    if dtype.kind not in kinds or dtype.hasobject:
+        raise DataError(f"{where}: an array of {printable(dtype):.40}, where numbers belong")
+    if len(content) - stream.tell() != math.prod(shape) * dtype.itemsize:
+        raise DataError(f"{where}: cut off, or longer than its header says")
+    flat = np.frombuffer(content, dtype, offset=stream.tell()) if math.prod(shape) else np.zeros(0, dtype)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _parse_npz(content: bytes, file: Place) -> dict[str, NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = archive.infolist()
+            if sum(entry.file_size for entry in entries) > MAX_FILE_BYTES:
+                raise DataError(
+                    f"{file}: unpacks to more than {MAX_FILE_BYTES >> 20} MB, which is too much for a matrix"
+                )
+            arrays = {}
+            for entry in entries:
+                key = entry.filename.removesuffix(".npy")
+                kinds = "biufSU" if key == "format" else "biuf"
+                arrays[key] = _parse_npy(archive.read(entry), f"{file}: {printable(key):.60}", kinds)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise DataError(f"{file}: not a readable .npz file ({printable(error):.100})") from None
+    if not arrays:
+        raise DataError(f"{file}: holds no array")
+    return arrays
+
+
+def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[int, IntArray, IntArray, NDArray[Any]]:
+    """Size, rows, columns and values of what ``scipy.sparse.save_npz`` writes."""
+    from scipy import sparse
+
+    data, shape = arrays["data"], arrays["shape"].reshape(-1)
+    if data.ndim != 1 or len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] <= MAX_NODES:
+        this = " × ".join(map(str, shape.tolist()))[:60]
+        raise DataError(f"{file}: an adjacency matrix is square, of up to {MAX_NODES:,} nodes, and this is {this}")
+    size = int(shape[0])
+    kind = arrays.get("format", np.asarray("csr")).reshape(-1)[:1].astype(str).tolist()
+    compressed = {"indices", "indptr"} <= arrays.keys() and kind in (["csr"], ["csc"])
+    if not compressed and not {"row", "col"} <= arrays.keys():
+        raise DataError(f"{file}: a sparse matrix is read in the formats csr, csc and coo")
+    try:
+        if compressed:
+            made = sparse.csr_array if kind == ["csr"] else sparse.csc_array
+            matrix = made((data, arrays["indices"], arrays["indptr"]), shape=(size, size))
+            matrix.check_format(full_check=True)
+            matrix = matrix.tocoo()
+        else:
+            matrix = sparse.coo_array((data, (arrays["row"], arrays["col"])), shape=(size, size))
+    except (ValueError, TypeError, IndexError) as error:
+        raise DataError(f"{file}: a damaged sparse matrix ({printable(error):.100})") from None
+    matrix.sum_duplicates()
+    row, col = matrix.coords
+    return size, row, col, matrix.data
+
+
+def _parse_csv(text: str, file: Place) -> tuple[FloatArray, tuple[str, ...] | None]:
+    """The numbers of a table, and the names of the nodes where its first line has them."""
+    mark = separator(text)
+    lines = [(i, line.split(mark)) for i, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if not lines:
+        raise DataError(f"{file}: holds no matrix")
+    names = None
+    if not all(_is_number(cell) for cell in lines[0][1]):
+        if len(lines) == 1 or len(lines[0][1]) not in (len(lines) - 1, len(lines)):
+            odd = next(cell for cell in lines[0][1] if not _is_number(cell))
+            raise DataError(
+                f"{file}:{lines[0][0]}: {printable(odd.strip())[:40]!r} where a number of an adjacency matrix belongs"
+            )
+        names = tuple(cell.strip().strip('"') for cell in lines[0][1])[-(len(lines) - 1) :]
+        lines = lines[1:]
+    first = 1 if names is not None and len(lines[0][1]) == len(lines) + 1 else 0  # a column of names, too
+    width = len(lines[0][1]) - first
+    found = np.empty((len(lines), width))
+    for row, (number, cells) in enumerate(lines):
+        if len(cells) - first != width:
+            raise DataError(f"{file}:{number}: {len(cells) - first} numbers where the first row has {width}")
+        try:
+            found[row] = cells[first:]
+        except ValueError:
+            column = next(i for i, cell in enumerate(cells[first:]) if not _is_number(cell))
+            odd = printable(cells[first + column].strip())[:40]
+            raise DataError(f"{file}:{number}: {odd!r} in column {column + 1}, where a number belongs") from None
+    return found, names
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- tables of nodes ----
+
+
+class _NodeData(NamedTuple):
+    """What tables say of all nodes."""
+
+    labels: list[Any] | None = None  # [N] texts, or tuples of them where there are several columns
+    numbers: NDArray[np.float32] | None = None  # [N, F]
+    label_names: tuple[str, ...] = ()
+    number_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        return self.label_names if len(self.label_names) > 1 else None
+
+
+def _node_data(folder: Place, files: Sequence[str], matrices: Sequence[Matrix]) -> _NodeData:
+    shared = _sorted_columns(read_table(folder / NODES)) if (folder / NODES).is_file() else None
+    tables = []
+    for file, matrix in zip(files, matrices, strict=True):
+        own = folder / f"{file.rpartition('.')[0]}.{NODES}"
+        table = _sorted_columns(read_table(own)) if own.is_file() else shared
+        tables.append(table and _in_order(table, matrix, file))
+    having = [table for table in tables if table is not None]
+    if not having:
+        return _NodeData()
+    if len(having) < len(tables):
+        lacks = files[tables.index(None)]
+        raise DataError(f"{folder / lacks}: has no table of nodes, {lacks.rpartition('.')[0]}.{NODES}; others have")
+    header = having[0].header[1:]
+    for table in having:
+        if table.header[1:] != header:
+            raise DataError(
+                f"{table.path}: its columns are {table.listed(table.header[1:])}, those of {having[0].path} are "
+                f"{having[0].listed(header)}"
+            )
+    cells = {name: [cell.strip() for table in having for cell in table.column(name)] for name in header}
+    lines = [(table, line) for table in having for line in table.lines]
+    for name, column in cells.items():
+        if "" in column:
+            table, line = lines[column.index("")]
+            raise DataError(f"{table.path}:{line}: {printable(name)} is empty")
+    numeric = tuple(name for name in header if all(map(_is_number, cells[name])))
+    texts = tuple(name for name in header if name not in numeric)
+    numbers = np.column_stack([np.asarray(cells[name], np.float64) for name in numeric]) if numeric else None
+    if numbers is not None and not (wrong := np.abs(numbers) <= np.finfo(np.float32).max).all():
+        node, column_number = np.argwhere(~wrong)[0]
+        table, line = lines[node]
+        name = printable(numeric[column_number])
+        raise DataError(f"{table.path}:{line}: {name} is {numbers[node, column_number]:g}, no finite number")
+    labels: list[Any] | None = None
+    if texts:
+        labels = cells[texts[0]] if len(texts) == 1 else list(zip(*(cells[name] for name in texts), strict=True))
+    kinds = (("categories", texts), ("numbers", numeric))
+    parts = [f"{kind}: {printable(', '.join(names))[:200]}" for kind, names in kinds if names]
+    note = f"{having[0].path}: read of the nodes: {'; '.join(parts) or 'nothing, as there are names only'}"
+    return _NodeData(labels, None if numbers is None else numbers.astype(np.float32), texts, numeric, (note,))
+
+
+def _sorted_columns(table: Table) -> Table:
+    """The table with its columns in the order of their names, but for the first; so two orders are the same."""
+    order = [0, *sorted(range(1, len(table.header)), key=table.header.__getitem__)]
+    rows = [[row[i] for i in order] for row in table.rows]
+    return table._replace(header=tuple(table.header[i] for i in order), rows=rows)
+
+
+def _in_order(table: Table, matrix: Matrix, file: str) -> Table:
+    """The rows in the order of the matrix, where it names its nodes as the table does."""
+    if len(table.rows) != matrix.size:
+        raise DataError(f"{table.path}: {len(table.rows)} nodes where the matrix {file} has {matrix.size}")
+    named = {row[0].strip(): i for i, row in enumerate(table.rows)}
+    if matrix.names is None or set(matrix.names) != set(named) or len(named) < matrix.size:
+        return table
+    order = [named[name] for name in matrix.names]
+    return table._replace(rows=[table.rows[i] for i in order], lines=[table.lines[i] for i in order])

@@ -1,0 +1,301 @@
+"""Folders of adjacency matrices: formats, thresholds, tables of nodes and targets, and what is wrong with them."""
+
+import io
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import sparse
+
+from tapnet import load_dataset
+from tapnet.errors import DataError, SettingError
+from tapnet.io.dataset_files import layout_of
+from tapnet.io.matrices import read_matrix
+from tapnet.io.read import read
+
+PATH = np.asarray([[0, 2, 0], [2, 0, 0.5], [0, 0.5, 0]])
+RING = np.asarray([[9.0, 1, 3], [1, 9, 1], [3, 1, 9]])  # the diagonal does not count
+
+
+def dense(dataset, graph=0):
+    data, size = dataset[graph], int(dataset.nodes_per_graph[graph])
+    found = np.zeros((size, size))
+    found[tuple(data.edge_index.numpy())] = 1 if dataset.edge_weight is None else data.edge_weight.numpy()
+    return found
+
+
+def folder_of(tmp_path, targets=None, *, table="targets.csv", **matrices):
+    folder = tmp_path / "BRAINS"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, matrix in matrices.items():
+        np.save(folder / f"{name}.npy", matrix)
+    if targets is not None:
+        (folder / table).write_text(targets)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _notes_are_no_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+# ---- one matrix ----
+
+FORMATS = {
+    "a.npy": lambda file, m: np.save(file, m),
+    "f.npy": lambda file, m: np.save(file, np.asfortranarray(m)),
+    "a.npz": lambda file, m: np.savez(file, m),
+    "b.npz": lambda file, m: np.savez_compressed(file, adjacency=m, subject=np.asarray([7])),
+    "csr.npz": lambda file, m: sparse.save_npz(file, sparse.csr_array(m)),
+    "csc.npz": lambda file, m: sparse.save_npz(file, sparse.csc_matrix(m)),
+    "coo.npz": lambda file, m: sparse.save_npz(file, sparse.coo_array(m), compressed=False),
+    "a.csv": lambda file, m: np.savetxt(file, m, delimiter=","),
+    "semicolon.csv": lambda file, m: np.savetxt(file, m, delimiter=";"),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: arrays.arrays(np.float64, (n, n), elements=st.sampled_from([0, 1, -0.5, 2.25, 1e3]))
+    )
+)
+@settings(max_examples=15)
+def test_every_format_gives_the_entries_beside_the_diagonal(tmp_path_factory, name, matrix):
+    file = tmp_path_factory.mktemp("m") / name
+    FORMATS[name](file, matrix)
+    found = read_matrix(file)
+    back = np.zeros_like(matrix)
+    back[tuple(found.edge_index)] = found.weight
+    assert np.array_equal(back, matrix - np.diag(np.diag(matrix)))
+    above = read_matrix(file, 1.0)
+    assert (np.abs(above.weight) > 1).all()
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_a_csv_may_name_its_nodes(tmp_path, index):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(PATH, index=list("xyz"), columns=list("xyz"))
+    frame.to_csv(tmp_path / "a.csv", index=index)
+    found = read_matrix(tmp_path / "a.csv")
+    assert (found.size, found.names) == (3, ("x", "y", "z"))
+    assert found.weight.tolist() == [2, 2, 0.5, 0.5]
+
+
+def npz(**values):
+    stream = io.BytesIO()
+    np.savez(stream, **values)
+    return stream.getvalue()
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=True)
+    return stream.getvalue()
+
+
+def huge_header():
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)})
+    return stream.getvalue()
+
+
+def bomb():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("adjacency.npy", b"\0" * ((1 << 27) + 1))
+    return stream.getvalue()
+
+
+CSR = {"indices": [0], "indptr": [0, 1, 1], "data": [1.0], "shape": [2, 2], "format": b"csr"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.npy", b"", "not an array of NumPy"),
+        ("a.npy", b"\x93NUMPY\x01\x00\x05\x00{1:2}", "not an array of NumPy"),
+        ("a.npy", npy(PATH)[:-8], "cut off"),
+        ("a.npy", huge_header(), "cut off"),
+        ("a.npy", npy(np.asarray([{}, {}])), "numbers belong"),
+        ("a.npy", npy(np.asarray([["a"]])), "numbers belong"),
+        ("a.npy", npy(1j * PATH), "numbers belong"),
+        ("a.npy", npy(PATH[:2]), "square, and this is 2 × 3"),
+        ("a.npy", npy(PATH[0]), "square, and this is 3"),
+        ("a.npy", npy(np.zeros((0, 0))), "0 nodes"),
+        ("a.npy", npy(np.where(PATH == 0.5, np.nan, PATH)), "nan in row 2, column 3"),
+        ("a.npy", npy(np.where(PATH == 0.5, np.inf, PATH)), "inf in row 2, column 3"),
+        ("a.npy", npy(PATH * 1e200), "in row 1, column 2"),
+        ("a.npz", b"PK", "not a readable .npz"),
+        ("a.npz", npz(), "holds no array"),
+        ("a.npz", npz(one=PATH, two=PATH), "which array is the matrix? It has one, two"),
+        ("a.npz", bomb(), "unpacks to more than 128 MB"),
+        ("a.npz", npz(**CSR | {"indices": [7]}), "damaged sparse matrix"),
+        ("a.npz", npz(**CSR | {"indptr": [0, 9, 1]}), "damaged sparse matrix"),
+        ("a.npz", npz(**CSR | {"shape": [2, 3]}), "square"),
+        ("a.npz", npz(**CSR | {"shape": [10**9, 10**9]}), "square, of up to 1,048,576 nodes"),
+        ("a.npz", npz(**CSR | {"format": b"bsr"}), "csr, csc and coo"),
+        ("a.csv", b"", "holds no matrix"),
+        ("a.csv", b"\xff\xfe", "not UTF-8"),
+        ("a.csv", b"smiles,y\nCCO,1\nCC,0\n\nC,1", ":1: 'smiles' where a number of an adjacency matrix belongs"),
+        ("a.csv", b"0,1\n1,x\n", ":2: 'x' in column 2"),
+        ("a.csv", b"0,1\n,0\n", ":2: '' in column 1"),
+        ("a.csv", b"0,1\n1\n", ":2: 1 numbers where the first row has 2"),
+        ("a.csv", b"0,nan\n1,0\n", "nan in row 1, column 2"),
+    ],
+)
+def test_what_is_wrong_with_a_matrix_is_one_sentence_that_names_the_file(tmp_path, name, content, reason):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_matrix(tmp_path / name)
+    assert reason in str(error.value)
+    assert str(error.value).startswith(str(tmp_path / name))
+    assert "\n" not in str(error.value)
+
+
+def test_nan_on_the_diagonal_does_no_harm(tmp_path):
+    np.save(tmp_path / "a.npy", PATH + np.diag([np.nan, np.inf, 0]))
+    assert read_matrix(tmp_path / "a.npy").weight.tolist() == [2, 2, 0.5, 0.5]
+
+
+@given(st.binary(max_size=200), st.sampled_from(["npy", "npz", "csv"]), st.booleans())
+@settings(max_examples=60)
+def test_damage_is_an_error_of_one_line(tmp_path_factory, noise, ending, begins_well):
+    file = tmp_path_factory.mktemp("m") / f"a.{ending}"
+    whole = {"npy": npy(PATH), "npz": npz(adjacency=PATH), "csv": b"0,1\n1,0\n"}[ending]
+    file.write_bytes(whole[: len(whole) // 2] + noise if begins_well else noise)
+    message = ""
+    try:
+        assert read_matrix(file).size >= 1
+    except DataError as error:
+        message = str(error)
+    assert "\n" not in message
+
+
+# ---- a folder ----
+
+
+def test_a_folder_of_weighted_matrices_with_targets(tmp_path):
+    folder = folder_of(tmp_path, "subject,diagnosis\nb,ill\na.npy,well\n", a=PATH, b=RING)
+    assert layout_of(folder).kind == "matrices"
+    dataset = load_dataset(folder)
+    assert (dataset.name, dataset.graph_names, dataset.classes) == ("BRAINS", ("b.npy", "a.npy"), ("ill", "well"))
+    assert dataset.y.tolist() == [0, 1]
+    assert np.array_equal(dense(dataset, 1), PATH)
+    assert np.array_equal(dense(dataset), RING - np.diag(np.diag(RING)))
+    assert (dataset.features, dataset.attribute_names) == ("attributes", ("strength",))
+    assert dataset.x.flatten().tolist() == [4, 2, 4, 2, 2.5, 0.5]
+    assert any("sum of its weights" in note for note in dataset.notes)
+    again = load_dataset(folder)  # from the parsed copy
+    assert again.checksum == dataset.checksum
+    assert (again.graph_names, again.target_names) == (dataset.graph_names, ("diagnosis",))
+
+
+def test_labels_csv_an_archive_a_subfolder_and_one_file_do_as_well(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\nb,ill\na,well\n", table="labels.csv", a=PATH, b=RING)
+    (folder / "notes.txt").write_text("measured in May\n")
+    dataset = load_dataset(folder)
+    assert dataset.classes == ("ill", "well")
+    with zipfile.ZipFile(tmp_path / "BRAINS.zip", "w") as out:
+        for file in folder.iterdir():
+            out.write(file, f"BRAINS/{file.name}")
+    assert load_dataset(tmp_path / "BRAINS.zip").checksum == dataset.checksum
+    assert load_dataset(tmp_path).checksum == dataset.checksum
+    one = load_dataset(folder / "a.npy")
+    assert (len(one), one.classes, one.name) == (1, (None,), "a")
+    with pytest.raises(DataError, match=r"labels\.csv: the targets of a folder of graphs; name the folder"):
+        load_dataset(folder / "labels.csv")
+
+
+def test_csv_matrices_are_told_from_tables(tmp_path):
+    folder = tmp_path / "CSV"
+    folder.mkdir()
+    for name in "ab":
+        np.savetxt(folder / f"{name}.csv", PATH, delimiter=",")
+    (folder / "nodes.csv").write_text("name,lobe\n1,front\n2,front\n3,back\n")
+    (folder / "a.nodes.csv").write_text("name,lobe\n1,side\n2,front\n3,back\n")
+    dataset = load_dataset(folder)
+    assert (dataset.graph_names, dataset.classes) == (("a.csv", "b.csv"), (None,))
+    assert [dataset.categories[i] for i in dataset.x] == ["side", "front", "back", "front", "front", "back"]
+    assert dataset.label_attribute == "lobe"
+
+
+def test_weights_of_one_are_an_ordinary_graph_with_degrees(tmp_path):
+    dataset = read(folder_of(tmp_path, a=np.triu(np.ones((3, 3), bool), 1), b=PATH > 0))
+    assert (dataset.edge_weight, dataset.features) == (None, "degrees")
+    assert dataset.degree.tolist() == [2, 2, 2, 1, 2, 1]  # an edge in one direction counts for both
+    assert any("1 of 2 matrices are not symmetric" in note for note in dataset.notes)
+
+
+def test_a_threshold_makes_dense_matrices_sparse(tmp_path):
+    correlations = np.asarray([[1, 0.9, -0.4, 0.1], [0.9, 1, 0.3, 0.2], [-0.4, 0.3, 1, 0.05], [0.1, 0.2, 0.05, 1]])
+    folder = folder_of(tmp_path, a=correlations)
+    dataset = load_dataset(folder)
+    assert any("100% of all pairs" in note and "threshold" in note for note in dataset.notes)
+    dataset = load_dataset(folder, threshold=0.3)
+    assert sorted(set(np.round(dataset.edge_weight.tolist(), 3))) == [-0.4, 0.9]
+    assert not any("of all pairs" in note for note in dataset.notes)
+    for wrong in (-1, float("nan")):
+        with pytest.raises(SettingError, match="threshold"):
+            load_dataset(folder, threshold=wrong)
+    with pytest.raises(SettingError, match="threshold is for matrices"):
+        load_dataset("MUTAG", threshold=0.3)
+
+
+def test_two_directions_count_by_their_mean_and_rounding_is_no_difference(tmp_path):
+    dataset = read(folder_of(tmp_path, a=np.asarray([[0, 2.0], [4, 0]])))
+    assert dataset.edge_weight.tolist() == [3, 3]
+    assert any("not symmetric" in note for note in dataset.notes)
+    dataset = read(folder_of(tmp_path, a=np.asarray([[0, 0.1], [0.1 + 1e-15, 0]])))
+    assert not any("not symmetric" in note for note in dataset.notes)
+
+
+def test_node_tables_give_numbers_and_categories(tmp_path):
+    folder = folder_of(tmp_path, a=PATH, b=RING)
+    (folder / "nodes.csv").write_text("region,lobe,side,x,y\nA,front,l,1,0.5\nB,front,r,2,0\nC,back,l,3,0\n")
+    dataset = load_dataset(folder)
+    assert (dataset.features, dataset.node_columns, dataset.attribute_names) == ("all", ("lobe", "side"), ("x", "y"))
+    assert set(dataset.categories) == {("lobe", "front"), ("lobe", "back"), ("side", "l"), ("side", "r")}
+    assert dataset.node_attributes[:3].tolist() == [[1, 0.5], [2, 0], [3, 0]]
+    (folder / "nodes.csv").write_text("region,x\nA,1\nB,2\nC,3\n")
+    assert load_dataset(folder).x.flatten().tolist() == [1, 2, 3, 1, 2, 3]
+    (folder / "nodes.csv").write_text("region\nA\nB\nC\n")
+    assert load_dataset(folder).attribute_names == ("strength",)
+
+
+def test_nodes_that_matrix_and_table_name_are_matched_by_name(tmp_path):
+    folder = tmp_path / "NAMED"
+    folder.mkdir()
+    (folder / "a.csv").write_text(",A,B,C\nA,0,2,0\nB,2,0,0.5\nC,0,0.5,0\n")
+    (folder / "nodes.csv").write_text("name,x\nC,3\nA,1\nB,2\n")
+    assert load_dataset(folder).x.flatten().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ({"nodes.csv": "name,x\nA,1\n"}, "nodes.csv: 1 nodes where the matrix a.npy has 3"),
+        ({"nodes.csv": "name,x\nA,1\nB,\nC,3\n"}, "nodes.csv:3: x is empty"),
+        ({"nodes.csv": "name,x\nA,1\nB,inf\nC,3\n"}, "nodes.csv:3: x is inf"),
+        ({"nodes.csv": "name,x,x\nA,1,2\n"}, "two columns are called 'x'"),
+        ({"a.nodes.csv": "name,x\nA,1\nB,2\nC,3\n"}, "b.npy: has no table of nodes, b.nodes.csv"),
+        (
+            {"a.nodes.csv": "name,x\nA,1\nB,2\nC,3\n", "b.nodes.csv": "name,z\nA,1\nB,2\nC,3\n"},
+            "b.nodes.csv: its columns are z, those of",
+        ),
+        ({"targets.csv": "file,y\na,1\nd,0\n"}, "targets.csv:3: 'd' is no graph file beside it"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, tables, reason):
+    folder = folder_of(tmp_path, a=PATH, b=RING)
+    for name, text in tables.items():
+        (folder / name).write_text(text)
+    with pytest.raises(DataError) as error:
+        load_dataset(folder)
+    assert reason in str(error.value)
