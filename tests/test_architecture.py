@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tapnet"
-BASE = ("errors", "files", "progress", "_loops")  # used everywhere; they import nothing but each other
+BASE = ("errors", "files", "machine", "progress", "_loops")  # used everywhere; they import nothing but each other
 ROOMS = (
     *("data", "io", "ops", "nn", "models", "training", "inference", "experiments"),
     *("viz", "paper", "sklearn", "explorer", "cli"),

@@ -235,6 +235,9 @@ def own_pool(name: str | None) -> list[str]:
     return [name] if name else []
 
 
+Reproducible = Annotated[
+    bool, machine("--reproducible", help="The same bits on every processor of a kind; slower, and on the CPU alone.")
+]
 Device = Annotated[Literal["auto", "cpu", "cuda"], machine(help="auto: CUDA where there is a device.")]
 RayAddress = Annotated[
     str | None,

@@ -18,11 +18,13 @@ from tapnet.cli.app import (
     Device,
     GpusPerTrial,
     RayAddress,
+    Reproducible,
     find_cluster,
     interrupts,
     machine,
     stop,
 )
+from tapnet.machine import restart_reproducibly
 from tapnet.paper.budgets import BUDGETS, BudgetName
 from tapnet.paper.run import Reproduction
 from tapnet.paper.selection import Protocols
@@ -57,6 +59,7 @@ def reproduce(
     missing: Annotated[bool, typer.Option("--missing", help="Train nothing: list what is not stored yet.")] = False,
     jobs: Annotated[int | None, machine(help="Trials at a time.", show_default="the cores", min=1)] = None,
     device: Device = "auto",
+    reproducible: Reproducible = False,
     ray: RayAddress = None,
     cpus_per_trial: CpusPerTrial = None,
     gpus_per_trial: GpusPerTrial = None,
@@ -75,6 +78,8 @@ def reproduce(
     Trials are stored: nothing is computed twice, the same command goes on where it stopped, and files of another
     machine's trials/ can be copied into this one's.
     """
+    if reproducible:
+        restart_reproducibly()
     from tapnet import paper
 
     budget = budget or ("paper" if stored else "quick")
@@ -91,6 +96,7 @@ def reproduce(
         "out": out,
         "data_dir": data_dir,
         "device": device,
+        "reproducible": reproducible,
     }
     if missing:
         listed = paper.missing(target, **asked)

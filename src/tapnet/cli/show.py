@@ -44,7 +44,7 @@ def show(
         if graph is None:
             run = load_run(model, own_pool(pool))
             figure, target, text = plot_run(run, data_dir), model / "curves.png", repr(run)
-            text = "\n".join([text, *(note for note in (run.baseline_warning, *run.notes) if note)])
+            text = "\n".join([text, *(note for note in (run.baseline_warning, run.machines_note, *run.notes) if note)])
         else:
             explained = explain_graph(load_model(model, own_pool(pool)), graph, dataset, data_dir)
             figure, target, text = draw_explanation(explained), Path(f"{explained.stem}.png"), str(explained)

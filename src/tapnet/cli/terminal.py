@@ -83,6 +83,8 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
         console.print(
             f"[dim]Other readings of the same curves: {others}. A best test epoch is known only afterwards.[/]"
         )
+    if run.machines_note:
+        console.print(escape(run.machines_note))
     what = "Settings, results and models" if by_epoch else "Settings and results"
     console.print(f"[dim]{what}: {escape(str(run.folder))}[/]")
     if final:

@@ -19,6 +19,7 @@ from tapnet.cli.app import (
     Device,
     GpusPerTrial,
     RayAddress,
+    Reproducible,
     find_cluster,
     interrupts,
     machine,
@@ -27,6 +28,7 @@ from tapnet.cli.app import (
     stop,
 )
 from tapnet.errors import SettingError
+from tapnet.machine import restart_reproducibly
 
 in_model, in_voting, in_data, in_protocol, in_training = (
     partial(typer.Option, rich_help_panel=panel) for panel in ("Model", "Voting", "Data", "Protocol", "Training")
@@ -127,6 +129,7 @@ def train(
         int | None,
         machine(help="Processes or GPUs that share each step of a fold.", show_default="1; torchrun's", min=1),
     ] = None,
+    reproducible: Reproducible = False,
     ray: RayAddress = None,
     cpus_per_trial: CpusPerTrial = None,
     gpus_per_trial: GpusPerTrial = None,
@@ -145,6 +148,8 @@ def train(
     """
     from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
 
+    if reproducible:
+        restart_reproducibly()
     own_pool(pool)
     devices = devices or torchrun_size() or 1
     if jobs != 1 and devices == 1 and ray is None and available_cores() > 1:
@@ -200,6 +205,7 @@ def train(
                 cluster=cluster,
                 checkpoint_every=checkpoint_every,
                 final=final,
+                reproducible=reproducible,
                 progress=None if is_watched() else fold_lines(),
                 **settings | _named_settings(other_settings or [], known),
             )

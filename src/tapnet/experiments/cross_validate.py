@@ -29,6 +29,7 @@ from tapnet.inference.model_file import FINAL_MODEL, read_model
 from tapnet.io.graph_folder import require_targets
 from tapnet.io.load import check_features, load_dataset
 from tapnet.io.splits import choose_splits
+from tapnet.machine import require_reproducible
 from tapnet.models.registry import find_model
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv.registry import find_conv
@@ -133,6 +134,7 @@ def cross_validate(
     cluster: Cluster | None = None,
     checkpoint_every: int = CHECKPOINT_EVERY,
     final: bool = False,
+    reproducible: bool = False,
     progress: Callable[[Event], None] | None = None,
     reading: Mapping[str, Any] | None = None,
     **settings: Any,
@@ -172,6 +174,8 @@ def cross_validate(
         cluster: the Ray cluster to run folds on.
         checkpoint_every: so many epochs.
         final: whether to train a model on all graphs as well; it needs ``out``.
+        reproducible: whether to use only arithmetic that every processor of a kind has: slower, and the same bits on
+            each. Python has to be started with some variables set; a ``SettingError`` says which.
         progress: called with an `Event` after every epoch; None shows bars on a terminal or in a notebook.
         reading: how the data are read, by name as `load_dataset` takes it: ``{"smiles": …, "target": …, "task": …}``.
         **settings: of the system or of training, by name, such as ``lr=0.01``.
@@ -198,6 +202,9 @@ def cross_validate(
     for name, count in counts.items():
         if count is not None and count < 1:
             raise SettingError(f"{name} is at least 1, not {count}")
+    if reproducible:
+        require_reproducible()
+        device = "cpu" if device == "auto" else device
     if devices > 1 and cluster is not None:
         raise SettingError("several devices share a fold, a cluster takes whole folds: choose one of them")
     if devices > 1:
@@ -267,6 +274,7 @@ def cross_validate(
         split="" if data.splits is None else f"{data.splits.name}#{data.splits.digest}",
         select_by=chooser,
         class_weight=class_weight or "",
+        reproducible=reproducible,
     )
     if spec.fit is None:
         _check_card(first, data)

@@ -15,6 +15,7 @@ from tapnet.errors import SettingError
 from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Predicted, Trial, TrialResult, rounded, versions
 from tapnet.inference.model_file import ModelCard
+from tapnet.machine import require_reproducible
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.ops.connectivity import Connectivity
@@ -68,7 +69,10 @@ def run_trial(
 
     Raises:
         Interrupted: if it was asked to stop, after storing a checkpoint.
+        SettingError: if the trial is to be reproducible, and this process was not started for it.
     """
+    if trial.reproducible:
+        require_reproducible()
     with isolated(trial.threads):
         if find_model(trial.model).fit is not None:
             return _fit(trial, dataset, store, progress)

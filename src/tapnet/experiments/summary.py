@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tapnet.errors import SettingError
 from tapnet.experiments.trial import Trial, TrialResult
+from tapnet.machine import NOT_RECORDED
 from tapnet.models.registry import find_model
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import PROTOCOLS, best_epoch, readings
@@ -34,6 +35,19 @@ def changed_settings(trial: Trial) -> dict[str, Any]:
     """The settings of the model that are not those of its paper on that data set."""
     usual = find_model(trial.model).make_settings(trial.dataset, {})
     return {name: value for name, value in trial.settings.to_dict().items() if value != getattr(usual, name)}
+
+
+def machines_of(results: Iterable[TrialResult]) -> list[str]:
+    """The machines that results were computed on, in words; "not recorded" is the last."""
+    return sorted({r.machine for r in results}, key=lambda words: (words == NOT_RECORDED, words))
+
+
+def machines_note(results: Iterable[TrialResult]) -> str:
+    """One sentence where results of different machines stand together; else an empty string."""
+    machines = machines_of(results)
+    if sum(words != NOT_RECORDED for words in machines) < 2:
+        return ""
+    return f"Numbers of different machines, which round differently: {'; '.join(machines)}."
 
 
 def in_words(trial: Trial) -> str:
@@ -134,6 +148,16 @@ class Summary:
         return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
 
     @property
+    def machines(self) -> list[str]:
+        """The machines that the folds were trained on; "not recorded" for results of earlier versions."""
+        return machines_of(self.results)
+
+    @property
+    def machines_note(self) -> str:
+        """One sentence where the folds are of different machines; else an empty string."""
+        return machines_note(self.results)
+
+    @property
     def in_words(self) -> str:
         """Mean and deviation of every metric that is reported."""
         every = {name: self.scores_by(name) for name in self.metrics or [self.metric]}
@@ -176,6 +200,8 @@ class Summary:
             "seed": trial.seed,
             "threads": trial.threads,
             "device": trial.device,
+            "reproducible": trial.reproducible,
+            "machines": self.machines,
             "seconds": sum(r.seconds for r in self.results),
         }
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tapnet import __version__
 from tapnet.data.dataset import Task
 from tapnet.errors import SettingError
+from tapnet.machine import describe_machine, machine_in_words
 from tapnet.models.registry import find_model
 from tapnet.models.settings import Settings
 from tapnet.ops.connectivity import Connectivity
@@ -41,6 +42,7 @@ LATER_DEFAULTS = (
     ("split", ""),
     ("select_by", ""),
     ("class_weight", ""),
+    ("reproducible", False),
 )
 MOST_AT_ONCE = 10_000  # threads or devices
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
@@ -71,9 +73,11 @@ class Trial:
         split: how the user's own splits were chosen, and their digest; empty for stratified folds.
         select_by: the metric that chooses the epoch; empty for what the protocol says.
         class_weight: "balanced", or empty.
+        reproducible: whether its arithmetic is the one that every processor of a kind has.
 
     Raises:
-        SettingError: if there is no such protocol, fold, seed or number of threads.
+        SettingError: if there is no such protocol, fold, seed or number of threads, or for a GPU that is to be
+            reproducible.
     """
 
     dataset: str
@@ -94,6 +98,7 @@ class Trial:
     split: str = ""
     select_by: str = ""
     class_weight: str = ""
+    reproducible: bool = False
 
     def __post_init__(self) -> None:
         check_protocol(self.protocol, self.folds, self.fold, bool(self.split))
@@ -102,6 +107,8 @@ class Trial:
         for name in ("threads", "devices"):
             if not 1 <= getattr(self, name) <= MOST_AT_ONCE:
                 raise SettingError(f"{name} is 1 to {MOST_AT_ONCE}, not {getattr(self, name)}")
+        if self.reproducible and self.device != "cpu":
+            raise SettingError(f"reproducible numbers are those of a CPU: device is cpu, not {self.device}")
 
     @cached_property
     def key(self) -> str:
@@ -117,7 +124,7 @@ class Trial:
     @property
     def derived_seed(self) -> int:
         """The seed of initial weights, order and dropout: it follows from the settings, the fold and the seed."""
-        others = ("data", "threads", "device", "devices", "arithmetic", "pool_source")
+        others = ("data", "threads", "device", "devices", "arithmetic", "pool_source", "reproducible")
         given = {k: v for k, v in self._values().items() if k not in others and (k, v) not in LATER_DEFAULTS}
         return int(digest(given), 16) % 2**63
 
@@ -181,7 +188,7 @@ class TrialResult:
         curves: by name, with a value for each epoch: losses, and accuracies in percent.
         seconds: that it took.
         parameters: of the network.
-        versions: of the program and its libraries.
+        versions: of the program and its libraries, and the machine that computed it.
         coarsened: the connectivity of the test graphs after training: as they are, then after each pooling layer.
         predicted: what the network of the epoch that counts says of the "test" and "validation" graphs.
     """
@@ -198,6 +205,11 @@ class TrialResult:
     def diverged(self) -> bool:
         """Whether the last training loss is not a number."""
         return not all(map(math.isfinite, self.curves.get("train_loss", ())[-1:]))
+
+    @property
+    def machine(self) -> str:
+        """The processor, instruction sets and BLAS behind its numbers, in words; or "not recorded"."""
+        return machine_in_words(dict(self.versions), any_cpu=self.trial.reproducible)
 
     @property
     def reading(self) -> Reading:
@@ -281,19 +293,19 @@ def unpack_array(packed: Mapping[str, Any]) -> Array:
     return np.frombuffer(content, kind).reshape(shape)
 
 
-@cache
 def versions() -> dict[str, str]:
-    """The versions of the program, its libraries and the machine."""
+    """The versions of the program and its libraries, and what `describe_machine` says."""
     return {
         "tapnet": __version__,
         "torch": str(torch.__version__),
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
+        **describe_machine(),
         "commit": _commit(),
     }
 
 
+@cache
 def _commit() -> str:
     """The commit of the working copy that the program runs from; empty for an installed one."""
     root = Path(__file__).resolve().parents[3]

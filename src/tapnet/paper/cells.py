@@ -26,15 +26,22 @@ class StoredResults:
         results: Of any trials; those of another seed, or computed by another arithmetic, are left out.
         epochs: If given, only trials of that many epochs count.
         folds: If given, only the first folds count.
+        reproducible: Which of the two arithmetics counts.
     """
 
-    def __init__(self, results: Iterable[TrialResult], epochs: int | None = None, folds: int | None = None) -> None:
+    def __init__(
+        self,
+        results: Iterable[TrialResult],
+        epochs: int | None = None,
+        folds: int | None = None,
+        reproducible: bool = False,
+    ) -> None:
         self._groups: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
         for result in results:
             t = result.trial
             has_epochs = find_model(t.model).fit is None
             asked = (not has_epochs or epochs in (None, t.training.epochs)) and (folds is None or t.fold < folds)
-            if asked and t.seed == 0 and t.arithmetic == ARITHMETIC:
+            if asked and t.seed == 0 and t.arithmetic == ARITHMETIC and t.reproducible == reproducible:
                 self._groups[t.dataset, t.model, digest(t.settings.to_dict()), t.protocol].append(result)
 
     def checksums(self, dataset: str) -> set[str]:

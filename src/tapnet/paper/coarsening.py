@@ -31,9 +31,9 @@ ROWS = (Row("w/o GCT", changed=ABLATIONS["w/o GCT"]), TAPNET)
 SIZES = range(14, 21)  # nodes of the graph that is shown: small enough to be read
 
 
-def coarsening_trials(dataset: GraphDataset, effort: Effort, device: Device) -> list[Trial]:
+def coarsening_trials(dataset: GraphDataset, effort: Effort, device: Device, reproducible: bool = False) -> list[Trial]:
     """Makes one trial with and one without the connectivity term: fold 0, its epoch chosen by validation loss."""
-    return [make_trials(row, dataset, "fair", effort, device)[0] for row in ROWS]
+    return [make_trials(row, dataset, "fair", effort, device, reproducible)[0] for row in ROWS]
 
 
 def keep_nodes(model: GraphClassifier, batch: GraphBatch, nodes: int) -> tuple[Tensor, GraphBatch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DatasetNotFoundError
@@ -18,13 +19,18 @@ from tapnet.training.settings import TrainingSettings
 
 
 def make_trials(
-    row: Row, dataset: GraphDataset, protocol: Protocol, effort: Effort, device: Device = "cpu"
+    row: Row,
+    dataset: GraphDataset,
+    protocol: Protocol,
+    effort: Effort,
+    device: Device = "cpu",
+    reproducible: bool = False,
 ) -> list[Trial]:
     """Makes the trials of one system on one data set, one per fold."""
     training, settings = training_settings(row, effort.epochs), row.settings(dataset.name)
     system = (dataset.name, dataset.checksum, row.model, settings, protocol)
-    folds = range(effort.folds_to_run)
-    return [Trial(*system, fold=fold, folds=effort.folds, training=training, device=device) for fold in folds]
+    same: dict[str, Any] = {"folds": effort.folds, "training": training, "device": device, "reproducible": reproducible}
+    return [Trial(*system, fold=fold, **same) for fold in range(effort.folds_to_run)]
 
 
 def training_settings(row: Row, epochs: int) -> TrainingSettings:
@@ -50,6 +56,7 @@ def make_plan(
     protocols: Sequence[Protocol],
     data_dir: Path | None,
     device: Device,
+    reproducible: bool = False,
 ) -> list[DatasetPlan]:
     """Loads the data sets of the targets and makes their trials; one that several targets need is there once."""
     plan = []
@@ -66,7 +73,7 @@ def make_plan(
             if name in target.datasets
             for row in target.rows
             for protocol in protocols
-            for trial in make_trials(row, dataset, protocol, efforts[name], device)
+            for trial in make_trials(row, dataset, protocol, efforts[name], device, reproducible)
         }
         plan.append(DatasetPlan(name, dataset, reference, tuple(trials.values())))
     return plan

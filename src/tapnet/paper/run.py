@@ -36,6 +36,7 @@ class ReproducedTable:
     explanation: tuple[str, ...]  # what the columns mean, in paragraphs of Markdown
     rows: tuple[dict[str, Any], ...]  # as in the CSV file
     files: tuple[str, ...]  # names in the folder
+    machines: tuple[str, ...] = ()  # that computed its numbers
 
     def __str__(self) -> str:
         """The table as Markdown."""
@@ -80,6 +81,11 @@ class Reproduction:
         return [row for table in self.tables for row in table.rows]
 
     @property
+    def machines(self) -> list[str]:
+        """The machines that the numbers were computed on; "not recorded" for results of earlier versions."""
+        return list(dict.fromkeys(words for table in self.tables for words in table.machines))
+
+    @property
     def files(self) -> list[Path]:
         """The files that were written."""
         parts: list[ReproducedTable | ReproducedFigure] = [*self.tables, *self.figures]
@@ -93,7 +99,8 @@ class Reproduction:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, files and notes as JSON takes them."""
-        return {"cells": self.rows, "files": list(map(str, self.files)), "notes": self.notes}
+        files = list(map(str, self.files))
+        return {"cells": self.rows, "files": files, "notes": self.notes, "machines": self.machines}
 
 
 @dataclass(frozen=True)
@@ -157,6 +164,7 @@ def reproduce(
     data_dir: str | Path | None = None,
     jobs: int | None = None,
     device: str = "auto",
+    reproducible: bool = False,
     cluster: Cluster | None = None,
     report: str | Path | None = None,
     progress: Progress | None = None,
@@ -181,6 +189,8 @@ def reproduce(
         data_dir: Folder with data sets; by default the environment's ``TAPNET_DATA``.
         jobs: Trials at a time; by default as many as there are cores.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        reproducible: Only arithmetic that every processor of a kind has, and only trials that were computed so; as for
+            :func:`tapnet.cross_validate`.
         cluster: A Ray cluster to run the trials on.
         report: A Markdown file into which the tables are put as well, between its two marks.
         progress: Called with the trials that are about to run; a context manager that gives a function which is
@@ -216,7 +226,7 @@ def reproduce(
         get_ready()
     from tapnet.paper.session import Session
 
-    call = Session(asked, _folder(out, budget), data_dir, device)
+    call = Session(asked, _folder(out, budget), data_dir, device, reproducible)
     if not stored:
         call.train(jobs, cluster, progress)
     tables = call.tables(None if report is None else Path(report))
@@ -237,6 +247,7 @@ def missing(
     out: str | Path | None = None,
     data_dir: str | Path | None = None,
     device: str = "auto",
+    reproducible: bool = False,
 ) -> MissingTrials:
     """Finds the trials of a table or figure that are not stored yet; trains nothing.
 
@@ -251,6 +262,7 @@ def missing(
         out: Folder of the trials.
         data_dir: Folder with data sets.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        reproducible: Only trials of the arithmetic that every processor of a kind has.
 
     Returns:
         The trials, which print as a list.
@@ -266,7 +278,7 @@ def missing(
     from tapnet.paper.session import Session
 
     asked = select(target, datasets, systems, protocol, budget, folds, epochs)
-    call = Session(asked, _folder(out, budget), data_dir, device)
+    call = Session(asked, _folder(out, budget), data_dir, device, reproducible)
     trials = [trial for work in call.plan for trial in work.trials]
     networks: list[Trial] = []
     notes = [work.note for work in call.plan if work.dataset is None]

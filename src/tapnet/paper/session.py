@@ -14,8 +14,10 @@ from tapnet.experiments.backends.ray import Cluster
 from tapnet.experiments.progress import progress_bars
 from tapnet.experiments.run_trial import run_trial
 from tapnet.experiments.store import Store
+from tapnet.experiments.summary import machines_of
 from tapnet.experiments.trial import Device, Trial, TrialResult
 from tapnet.files import write_atomically
+from tapnet.machine import require_reproducible
 from tapnet.models.registry import find_model
 from tapnet.paper.cells import StoredResults, make_cells
 from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
@@ -33,13 +35,18 @@ from tapnet.training.device import find_device
 class Session:
     """One call: its data are loaded once, its trials made once, and stored results read once."""
 
-    def __init__(self, asked: Selection, folder: Path, data_dir: str | Path | None, device: str) -> None:
+    def __init__(
+        self, asked: Selection, folder: Path, data_dir: str | Path | None, device: str, reproducible: bool
+    ) -> None:
         self.asked, self.data_dir = asked, None if data_dir is None else Path(data_dir)
-        self.device: Device = find_device(device)
+        self.reproducible = reproducible
+        self.device: Device = find_device("cpu" if reproducible and device == "auto" else device)
         self.store: Store = Store(folder, every_model=False)
         efforts = {name: asked.effort(name) for target in asked.tables for name in target.datasets}
         self.effort_on_ptc = asked.effort("PTC")
-        self.plan: list[DatasetPlan] = make_plan(asked.tables, efforts, asked.protocols, self.data_dir, self.device)
+        self.plan: list[DatasetPlan] = make_plan(
+            asked.tables, efforts, asked.protocols, self.data_dir, self.device, reproducible
+        )
         self.notes: dict[str, str] = {work.name: work.note for work in self.plan if work.note}
 
     @cached_property
@@ -49,6 +56,8 @@ class Session:
 
     def train(self, jobs: int, cluster: Cluster | None, progress: Progress | None) -> None:
         """Trains what is not stored yet."""
+        if self.reproducible:
+            require_reproducible()
         for work in self.plan:
             todo = [trial for trial in work.trials if trial.key not in self.results]
             if not todo:
@@ -68,7 +77,7 @@ class Session:
     def tables(self, report: Path | None) -> tuple[ReproducedTable, ...]:
         """Makes and writes the tables and their pictures."""
         results = [self.results[key] for key in sorted(self.results)] if self.asked.tables else []
-        stored = StoredResults(results, self.asked.epochs, self.asked.folds)
+        stored = StoredResults(results, self.asked.epochs, self.asked.folds, self.reproducible)
         checksums, graphs = dict[str, str](), dict[str, int]()
         for work in self.plan:
             if work.dataset is None:
@@ -95,6 +104,7 @@ class Session:
             sections=(*overview(target, cells, graphs), *make_sections(target, cells, self.notes, graphs)),
             explanation=() if target.name == "connectivity" else tuple(explanation(self.asked.protocols)),
             rows=tuple(csv_rows(target, cells)),
+            machines=tuple(machines_of(result for cell in cells for result in cell.results)),
             files=(f"{target.name}.md", f"{target.name}.csv", *draw_target(target, cells, self.store.folder)),
         )
         write_atomically(self.store.folder / table.files[0], str(table).encode())
@@ -134,7 +144,7 @@ class Session:
             dataset = loaded[0] if loaded and loaded[0] is not None else reference.load()
         except DatasetNotFoundError:
             return None, [], []
-        trials = coarsening_trials(dataset, self.effort_on_ptc, self.device)
+        trials = coarsening_trials(dataset, self.effort_on_ptc, self.device, self.reproducible)
         return dataset, trials, [trial for trial in trials if not self.store.model_file(trial).exists()]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tapnet.data.catalog import CATALOG
 from tapnet.experiments.statistics import LEVEL
-from tapnet.experiments.summary import COMMON_EPOCH
+from tapnet.experiments.summary import COMMON_EPOCH, machines_note
 from tapnet.ops.connectivity import Connectivity
 from tapnet.paper.cells import Cell
 from tapnet.paper.numbers import ABLATIONS, TABLE5
@@ -92,9 +92,10 @@ def make_sections(
     tables = _connectivity if target.name == "connectivity" else _accuracies
     found = []
     for name in dict.fromkeys(cell.dataset for cell in cells):
-        section = tables(target, name, [cell for cell in cells if cell.dataset == name])
-        noted = (f"*{notes[name]}*",) if name in notes else ()
-        found.append(replace(section, title=name + _size(name, graphs.get(name)), notes=noted))
+        of_set = [cell for cell in cells if cell.dataset == name]
+        noted = (notes.get(name), machines_note(result for cell in of_set for result in cell.results))
+        words = tuple(f"*{note}*" for note in noted if note)
+        found.append(replace(tables(target, name, of_set), title=name + _size(name, graphs.get(name)), notes=words))
     if target.note and found:
         found[-1] = replace(found[-1], notes=(*found[-1].notes, target.note))
     return found
