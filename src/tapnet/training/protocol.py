@@ -96,7 +96,10 @@ class Reading(NamedTuple):
 
 def test_metric(curves: Mapping[str, Sequence[float]]) -> str:
     """The name of the metric that the test curve has."""
-    return next(name for name in curves if name.startswith("test_")).removeprefix("test_")
+    name = next((name for name in curves if name.startswith("test_")), None)
+    if name is None:
+        raise ValueError("the trial has no curve of the test graphs")
+    return name.removeprefix("test_")
 
 
 def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], select_by: str = "") -> Reading:
