@@ -300,8 +300,6 @@ READERS = {
     "json": Reader(
         lambda content: read_files({"G.json": content}, "G.json"), lambda: [json.dumps(node_link()).encode()]
     ),
-        lambda content: read_files({"G.json": content}, "G.json"), lambda: [json.dumps(node_link()).encode()]
-    ),
     "labels": Reader(
         lambda content: read_files({f"G/{n}": f for n, f in (FOLDER | {"labels.csv": content}).items()}, "G"),
         lambda: [LABELS, FOLDER["labels.csv"]],
