@@ -1193,7 +1193,6 @@ def store_cases(trained: Trained) -> Iterator[Case]:
         {**without, f"checkpoints/{trained.key}.pt": pickle.dumps(Malicious())},
     )
     for name, path, value in (
-        ("no curves", ("curves",), {}),
         ("curves as a list", ("curves",), []),
         ("a curve as a number", ("curves", "test_accuracy"), 5),
         ("an empty curve", ("curves", "test_accuracy"), []),
@@ -1209,7 +1208,6 @@ def store_cases(trained: Trained) -> Iterator[Case]:
             base64.b64encode(zlib.compress(b"[" + b"0," * (1 << 24) + b"0]", 9)).decode(),
         ),
         ("no curve of the test graphs", ("curves",), {"train_loss": [0.5]}),
-        ("no curves", ("curves",), {}),
         ("no base 64", ("curves", "test_accuracy"), "\u00e9"),
         ("nested curves", ("curves", "test_accuracy"), "W1tbW1s="),
         ("seconds as text", ("seconds",), "long"),
