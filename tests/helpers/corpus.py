@@ -301,6 +301,10 @@ def encoded(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def tu_cases() -> Iterator[Case]:
+    for name, mark in (("before", b"\x1f24, 2"), ("after", b"24\x1c, 2")):
+        files = changed(tu_files(), "SMALL_A.txt", mark + b"\n" + tu_files()["SMALL_A.txt"])
+        words = ("datasets", "./SMALL")
+        yield Case("TU folder", "encodings", f"a separator {name} a number", words, under("SMALL", files))
     files, read = tu_files(), ("datasets", "./SMALL")
 
     def case(kind: str, name: str, part: str, content: Content | None, **more: Any) -> Case:

@@ -195,13 +195,19 @@ def checkpoint_content() -> bytes:
         raise AssertionError("it did not stop")
 
 
+def checkpoint_store(folder: str | Path, content: bytes) -> Store:
+    """A store with this checkpoint of a trial of two epochs, under a seal that fits."""
+    trial, store = small_trial(epochs=2), Store(Path(folder))
+    seal = hashlib.blake2b(content, digest_size=32, key=trial.key.encode()).digest()
+    store.checkpoint_file(trial).parent.mkdir(parents=True, exist_ok=True)
+    store.checkpoint_file(trial).write_bytes(seal + content)
+    return store
+
+
 def _checkpoint(content: bytes) -> None:
     trial = small_trial(epochs=2)
-    seal = hashlib.blake2b(content, digest_size=32, key=trial.key.encode()).digest()
     with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
-        store = Store(Path(folder))
-        store.checkpoint_file(trial).parent.mkdir(parents=True)
-        store.checkpoint_file(trial).write_bytes(seal + content)
+        store = checkpoint_store(folder, content)
         result = survives(lambda: run_trial(trial, small_set(), store))
         assert result is None or len(result.curves["test_accuracy"]) == 2
 

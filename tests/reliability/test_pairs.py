@@ -1,4 +1,4 @@
-"""Every pair of commands on one store at once, on a slow disk, one of them killed: the other ends well, nothing is lost."""
+"""Every pair of commands on one store, on a slow disk, one of them killed: the other ends well, nothing is lost."""
 
 from __future__ import annotations
 
