@@ -1197,6 +1197,7 @@ def store_cases(trained: Trained) -> Iterator[Case]:
         {**without, f"checkpoints/{trained.key}.pt": pickle.dumps(Malicious())},
     )
     for name, path, value in (
+        ("no curves", ("curves",), {}),
         ("curves as a list", ("curves",), []),
         ("a curve as a number", ("curves", "test_accuracy"), 5),
         ("an empty curve", ("curves", "test_accuracy"), []),

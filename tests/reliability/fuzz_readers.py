@@ -27,7 +27,7 @@ COMPILED = (
     "tapnet.viz.graph_layout",
 )  # by Numba: not watched
 SLOW = 2.0  # seconds
-LARGEST, MOST_KEPT = 20_000, 150  # bytes of an input that is kept; inputs of a reader
+LARGEST, MOST_KEPT = 60_000, 150  # bytes of an input that is kept; inputs of a reader
 
 
 def fuzz(name: str, folder: Path, minutes: float) -> None:
