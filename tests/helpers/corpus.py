@@ -301,6 +301,10 @@ def encoded(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def tu_cases() -> Iterator[Case]:
+    for name, mark in (("before", b"\x1f24, 2"), ("after", b"24\x1c, 2")):
+        files = changed(tu_files(), "SMALL_A.txt", mark + b"\n" + tu_files()["SMALL_A.txt"])
+        words = ("datasets", "./SMALL")
+        yield Case("TU folder", "encodings", f"a separator {name} a number", words, under("SMALL", files))
     files, read = tu_files(), ("datasets", "./SMALL")
 
     def case(kind: str, name: str, part: str, content: Content | None, **more: Any) -> Case:
@@ -632,6 +636,7 @@ def archive_cases() -> Iterator[Case]:
 
     for name, content in cut(good):
         yield case("truncated", name, content)
+    yield case("names", "an entry without a name", packed(files | {"": b"1"}))
     stored = packed(files, zipfile.ZIP_STORED)
     directory = stored.index(b"PK\x01\x02")
     for name, content in flipped(stored, bit=4, within=directory):
@@ -1048,6 +1053,18 @@ def setting_cases() -> Iterator[Case]:
         yield case("numbers out of range", option, "1e400")
         if option not in ("--jobs", "--checkpoint-every"):
             yield case("numbers out of range", option, str(2**64))
+    for kind, name, content in (
+        ("paths and links", "a pipe", Fifo()),
+        ("paths and links", "a device", Link("/dev/zero")),
+        ("nested deeply", "nested", b"[" * 100_000),
+        ("numbers out of range", "graph -1", b'{"train": [-1, 1], "test": [2]}'),
+        ("numbers out of range", "ten to the 400", b'{"train": [1' + b"0" * 400 + b'], "test": [2]}'),
+        ("wrong types", "lists of several lengths", b'{"train": [[1], [2, 3]], "test": [2]}'),
+        ("wrong types", "true and false", b'{"train": [true, false], "test": [2]}'),
+        ("empty parts", "no split", b"[]"),
+    ):
+        words = ("train", "./SMALL", "--epochs", "1", "--jobs", "1", "--split", "splits.json")
+        yield Case("settings", kind, f"splits {name}", words, {**small, "splits.json": content})
     yield case("numbers out of range", "--folds", "0")
     yield case("numbers out of range", "--folds", str(10**9))
     yield case("numbers out of range", "--only-folds", "0,99999999999999999999")
@@ -1195,6 +1212,7 @@ def store_cases(trained: Trained) -> Iterator[Case]:
             ("curves", "test_accuracy"),
             base64.b64encode(zlib.compress(b"[" + b"0," * (1 << 24) + b"0]", 9)).decode(),
         ),
+        ("no curve of the test graphs", ("curves",), {"train_loss": [0.5]}),
         ("no base 64", ("curves", "test_accuracy"), "\u00e9"),
         ("nested curves", ("curves", "test_accuracy"), "W1tbW1s="),
         ("seconds as text", ("seconds",), "long"),

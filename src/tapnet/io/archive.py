@@ -56,6 +56,8 @@ def open_archive(path: Path) -> zipfile.Path:
     unpacked = 0
     inside: dict[str, dict[str, None]] = {}  # a folder → the names in it
     for entry in archive.infolist():
+        if not entry.filename:
+            raise DataError(f"{path}: an entry without a name; the archive is not opened")
         if len(entry.filename) > MAX_NAME or entry.filename.count("/") + entry.filename.count("\\") > MAX_DEPTH:
             limits = f"at most {MAX_NAME:,} characters, {MAX_DEPTH} folders deep"
             raise DataError(f"{path}: the path of the entry {printable(entry.filename):.60}… is too long ({limits})")

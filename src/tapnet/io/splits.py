@@ -16,8 +16,10 @@ from tapnet.data.checks import graph_codes
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.splits import Split, Splits, grouped_folds, split_by_folds
 from tapnet.errors import DataError, SettingError
+from tapnet.files import read_regular
 
 WORDS = ("random", "scaffold", "deduplicate", "group:COLUMN", "column:NAME", "FILE.json")
+MAX_SPLITS_BYTES = 1 << 28
 PARTS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("validation", "valid", "val", "dev"), "validation"),
@@ -110,11 +112,9 @@ def read_splits(file: Path, graphs: int) -> Splits:
         DataError: if the file cannot be read, or names graphs that are not there, twice, or in two parts.
     """
     try:
-        if file.stat().st_size > 1 << 28:
-            raise DataError(f"{file}: too large for a file of splits")
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(file, MAX_SPLITS_BYTES))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{file}: no splits can be read ({error})") from None
+        raise DataError(f"{file}: no splits can be read ({getattr(error, 'strerror', None) or error})") from None
     listed = content if isinstance(content, list) else [content]
     if not listed or not all(isinstance(one, Mapping) for one in listed):
         raise DataError(f"{file}: a list of splits was expected, each with train and test")
@@ -143,6 +143,7 @@ def _numbers(values: Any, where: str, graphs: int) -> Tensor:
         numbers = np.zeros(0)
     if numbers.ndim != 1 or not len(numbers) or not np.issubdtype(numbers.dtype, np.integer):
         raise DataError(f"{where}: a list of the numbers of graphs was expected")
-    if numbers.min() < 0 or numbers.max() >= graphs:
-        raise DataError(f"{where}: graph {int(numbers.max())} is not there; the graphs are 0 to {graphs - 1}")
+    outside = numbers[(numbers < 0) | (numbers >= graphs)]
+    if len(outside):
+        raise DataError(f"{where}: graph {int(outside[0])} is not there; the graphs are 0 to {graphs - 1}")
     return torch.from_numpy(numbers.astype(np.int64))

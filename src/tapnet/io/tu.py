@@ -21,6 +21,7 @@ from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text
 from tapnet.io.archive import UNREADABLE, Place, children
 from tapnet.progress import track_reading
 
+BLANKS = " \t\r\n\v\f"  # around a number; str.strip removes separators such as \x1f too, which int refuses
 LONGEST_WORD = 100  # letters of a number; the longest that fit have twenty
 # part of the TU layout → type of its numbers, and how many stand in a line (None: as many as in the first)
 TU_PARTS: dict[str, tuple[type, int | None]] = {
@@ -127,13 +128,13 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
             columns = columns or len(words)
             if len(words) != columns:
                 raise DataError(f"{file}:{line}: {len(words)} values where {columns} belong")
-            for word in words:
-                if not number.fullmatch(word.strip()):
-                    is_target = file.name.lower().endswith("_graph_labels.txt") and NUMBER.fullmatch(word.strip())
+            for word in (text.strip(BLANKS) for text in words):
+                if not number.fullmatch(word):
+                    is_target = file.name.lower().endswith("_graph_labels.txt") and NUMBER.fullmatch(word)
                     why = ", the number of a class: a number to predict (regression) is not one" if is_target else ""
-                    raise DataError(f"{file}:{line}: {word.strip()[:40]!r} where {kind} belongs{why}")
+                    raise DataError(f"{file}:{line}: {word[:40]!r} where {kind} belongs{why}")
                 if whole and (len(word) > LONGEST_WORD or abs(int(word)) >= 2**63):
-                    raise DataError(f"{file}:{line}: {word.strip()[:40]} is too large")
+                    raise DataError(f"{file}:{line}: {word[:40]} is too large")
     except UnicodeDecodeError:
         raise not_plain_text(file) from None
     except UNREADABLE as unreadable:

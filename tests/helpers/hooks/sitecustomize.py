@@ -3,8 +3,8 @@
 TAPNET_TEST_HOOKS is JSON: ``log``: a file for a line (process, name) of every file that is put in its place;
 ``write`` and ``stage``: at which of a process's writes, and where in it, it kills itself or (``whom``) its whole group;
 ``meet``: so many processes wait for one another at their first checkpoint, at the file ``meeting``; ``full``: a folder,
-or the beginning of a file's name, for which the disk has no more than a few bytes; ``delay``: seconds that every flush
-takes; ``windows``: without what only Unix has.
+or the beginning of a file's name, for which the disk has no more than a few bytes; ``delay``: seconds
+that every file stays empty, unflushed and not renamed; ``windows``: without what only Unix has.
 """
 
 import json
@@ -62,6 +62,7 @@ def replace_or_die(source, target, **options):
         replace(source, target, **options)
         return
     folder, name = Path(target).parent.name, Path(target).name
+    time.sleep(hooks.get("delay", 0))
     if "meet" in hooks and folder == "checkpoints" and not met:
         met = True
         meet(hooks["meeting"])
@@ -74,6 +75,12 @@ def replace_or_die(source, target, **options):
         die()
 
 
+def mkstemp_on_a_slow_disk(*words, **options):
+    found = mkstemp(*words, **options)
+    time.sleep(hooks["delay"])
+    return found
+
+
 def mkstemp_on_a_full_disk(suffix=None, prefix=None, dir=None, text=False):
     """From here to the next one, the limit on the size of files is that of the disk."""
     full = hooks["full"] in (Path(dir or "").name, (prefix or "").removeprefix(".partial-").rstrip("-"))
@@ -84,6 +91,8 @@ def mkstemp_on_a_full_disk(suffix=None, prefix=None, dir=None, text=False):
 
 if hooks:
     os.fsync, os.replace = fsync_or_die, replace_or_die
+if "delay" in hooks:
+    tempfile.mkstemp = mkstemp_on_a_slow_disk
 if "full" in hooks:
     tempfile.mkstemp = mkstemp_on_a_full_disk
 if "windows" in hooks:
