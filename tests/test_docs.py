@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from packaging.utils import canonicalize_name
 
 import tapnet
 from tapnet.cli import app
@@ -211,8 +212,8 @@ def hook():
 
 def test_every_dependency_is_pinned(hook):
     lines = (DOCS.parent / "constraints.txt").read_text().splitlines()
-    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
-    assert {name.lower().replace("_", "-") for name in hook.licences()} <= pinned
+    pinned = {canonicalize_name(line.partition("==")[0]) for line in lines if "==" in line}
+    assert set(map(canonicalize_name, hook.licences())) <= pinned
 
 
 def test_every_dependency_has_a_licence_that_a_user_can_live_with(hook):

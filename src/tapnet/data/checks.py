@@ -89,7 +89,7 @@ def check_classes(name: str, classes: Sequence[Hashable], graphs: int) -> None:
     if many and all(map(math.isfinite, numbers)):
         raise DataError(
             f"{name}: {len(classes)} different numbers for {graphs} graphs: this looks like a number to predict "
-            "(regression), not a class; divide its range into classes, such as below and above a threshold"
+            "(regression), not a class; choose that task, or divide its range into classes"
         )
 
 
@@ -154,8 +154,9 @@ def graph_codes(dataset: GraphDataset) -> Codes:
         first_node = np.repeat(node_ptr[start:stop] - node_ptr[start], np.diff(edge_ptr[start : stop + 1]))
         ptr, target = rowptr[nodes.start : nodes.stop + 1] - rowptr[nodes.start], col[edges] + first_node
         code = _feature_codes(dataset.x[nodes])
+        carried = _edge_codes(dataset, edges)
         for _ in range(REFINEMENTS):
-            code = _mixed(3 * code + _sums(_mixed(code)[target], ptr))
+            code = _mixed(3 * code + _sums(_mixed(_mixed(code)[target] + carried), ptr))
         codes[start:stop] = _sums(_mixed(code), np.concatenate([[0], np.cumsum(sizes)]))
         start = stop
     return codes
@@ -172,6 +173,14 @@ def _feature_codes(features: FeatureRows) -> Codes:
     bits = (x.astype(np.float32) + 0.0).view(np.uint32).astype(np.uint64)  # -0.0 is 0.0
     place = np.arange(1, x.shape[1] + 1, dtype=np.uint64) << np.uint64(32)
     return np.asarray(_mixed(bits + place).sum(axis=1, dtype=np.uint64))
+
+
+def _edge_codes(dataset: GraphDataset, edges: slice) -> Codes:
+    """[E] from the weights of edges and what else a model reads of them; zeros where they carry nothing."""
+    codes = np.zeros(edges.stop - edges.start, np.uint64)
+    if dataset.edge_weight is not None:
+        codes = _feature_codes(dataset.edge_weight[edges].unsqueeze(1))
+    return codes if dataset.edge_attr is None else _mixed(3 * codes + _feature_codes(dataset.edge_attr[edges]))
 
 
 def _sums(values: Codes, ptr: NDArray[np.int64]) -> Codes:

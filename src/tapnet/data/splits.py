@@ -130,8 +130,8 @@ def grouped_folds(
     Example:
         >>> import torch
         >>> from tapnet.data.splits import grouped_folds
-        >>> [fold.tolist() for fold in grouped_folds("aabbcc", 3)]
-        [[4, 5], [2, 3], [0, 1]]
+        >>> print(*grouped_folds("aabbcc", 3)[0])
+        4 5
     """
     position = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     if len(position) < folds:

@@ -319,7 +319,11 @@ def _run(
     first = trials[0]
     parts = list(splits(data, first.protocol, first.folds, [trial.fold for trial in trials]))
     prepared = find_model(first.model).prepare(data, first.settings)
-    noted = (features_note(prepared), copies_note(data, [part.test.numpy() for part in parts]))
+    system = find_model(first.model)
+    weights = (
+        "" if system.reads_weights or data.edge_weight is None else f"{system.name} does not use the edges' weights"
+    )
+    noted = (features_note(prepared), weights, copies_note(prepared, [part.test.numpy() for part in parts]))
     notes = tuple(f"{data.name}: {note}" for note in noted if note)
     for note in notes:
         warnings.warn(note, DataNote, stacklevel=3)

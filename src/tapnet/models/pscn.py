@@ -141,6 +141,7 @@ SPEC = ModelSpec(
     "they use the degree as a number; Adam with Keras's rate for RMSProp; its authors choose epochs and batch size by "
     "data set, here they are the same on all",
     settings=PSCNSettings,
+    reads_weights=False,
     build=PSCN,
     training={"lr": 0.001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 32},
     prepare=prepare,

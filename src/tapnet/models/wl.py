@@ -154,6 +154,7 @@ SPEC = ModelSpec(
     about="the subtree kernel, normalised, and scikit-learn's SVM; height (0 to 5) and C (0.001 to 1000) are "
     "chosen by 5-fold cross-validation within the training graphs",
     settings=WLSettings,
+    reads_weights=False,
     prepare=prepare,
     fit=fit,
 )
