@@ -108,8 +108,7 @@ def test_a_killed_mailbox_is_one_sentence_and_checkpoints_are_kept(nodes, tmp_pa
 def test_a_trial_that_no_node_can_hold_is_refused_at_once(nodes, tmp_path):
     done = tapnet("train", "MUTAG", "--ray", nodes.address, "--cpus-per-trial", 64, "--out", tmp_path / "run")
     assert done.returncode == 2
-    assert "more than any node of the cluster has (1 CPUs and 0 GPUs)" in done.stderr
-    assert "no Ray cluster" in done.stderr.splitlines()[-1]
+    assert "more than any node of the cluster has (1 CPUs and 0 GPUs)" in done.stderr.splitlines()[-1]
 
 
 def test_a_command_gives_the_same_numbers_through_ray(tmp_path):
