@@ -25,6 +25,7 @@ from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, describe
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary, changed_settings, or_null
 from tapnet.experiments.trial import Trial, digest
+from tapnet.files import printable
 from tapnet.inference.model_file import FINAL_MODEL, read_model
 from tapnet.io.graph_folder import require_targets
 from tapnet.io.load import check_features, load_dataset
@@ -299,7 +300,7 @@ def cross_validate(
             warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
         store.save_run({**found.to_dict(), "state": "complete"})
         if found.baseline_warning:
-            warnings.warn(f"{data.name}, {model}: {found.baseline_warning}", stacklevel=2)
+            warnings.warn(f"{printable(data.name)}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
 
 
@@ -324,7 +325,7 @@ def _run(
         "" if system.reads_weights or data.edge_weight is None else f"{system.name} does not use the edges' weights"
     )
     noted = (features_note(prepared), weights, copies_note(prepared, [part.test.numpy() for part in parts]))
-    notes = tuple(f"{data.name}: {note}" for note in noted if note)
+    notes = tuple(f"{printable(data.name)}: {note}" for note in noted if note)
     for note in notes:
         warnings.warn(note, DataNote, stacklevel=3)
     with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:

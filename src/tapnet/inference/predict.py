@@ -16,7 +16,7 @@ from torch import Tensor
 from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, TapnetError
-from tapnet.files import reading
+from tapnet.files import printable, reading
 from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
 from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
@@ -161,7 +161,7 @@ def _note_unused(dataset: GraphDataset, model: SavedModel) -> None:
     if model.network.reads_edges and dataset.num_edge_features:
         dataset = dataset.with_edge_features()
     if note := features_note(dataset):
-        warnings.warn(f"{dataset.name}: {note}", DataNote, stacklevel=2)
+        warnings.warn(f"{printable(dataset.name)}: {note}", DataNote, stacklevel=2)
 
 
 class _Run(NamedTuple):
