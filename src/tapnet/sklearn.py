@@ -43,6 +43,7 @@ from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs, predict_logits
 from tapnet.models.settings import Settings
 from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, TAPNet, TAPNetSettings
+from tapnet.nn.conv.registry import reads_edges
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate
@@ -177,8 +178,8 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         has_nothing = dataset.node_labels is None and dataset.node_attributes is None
         if self.features is None and has_nothing:
             self._warn_of_unused_attributes(graphs)
-        read = SPEC.prepare(dataset, settings)
-        unused = features_note(read, only_edges=self.features is not None or has_nothing)
+        only_edges = self.features is not None or has_nothing
+        unused = features_note(dataset, only_edges, reads_edges(settings.conv))
         for note in (unused, copies_note(dataset, [np.arange(len(dataset))])):  # only if all are copies of one
             if note:
                 warnings.warn(note, DataNote, stacklevel=3)
@@ -326,17 +327,18 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         replace(self.model_, card=self.model_.card.replace(**given)).save(Path(path))
 
     @classmethod
-    def load(cls: type[E], path: str | Path, pools: Iterable[type | str] = ()) -> E:
+    def load(cls: type[E], path: str | Path, pools: Iterable[type | str] = (), convs: Iterable[type | str] = ()) -> E:
         """Loads an estimator from a file that ``save`` or a run wrote; a stranger's file is safe to load.
 
         Args:
             path: a model file, or the folder of a run with a final model.
             pools: the user's own pooling layers that the model may use, as `load_model` takes them.
+            convs: the convolutions of PyG, or of the user's own, likewise.
 
         Raises:
             DataError: if there is no model at the path, none that this version can use, or another one than TAPNet.
         """
-        saved = load_model(path, pools)
+        saved = load_model(path, pools, convs)
         record, estimator = saved.card.trial, saved.card.estimator
         if saved.task != cls._TASK:
             raise DataError(f"{path}: holds a model for {saved.task}, which {cls.__name__} is not")

@@ -285,3 +285,25 @@ def test_a_pooling_layer_in_the_current_folder_is_trained_and_used(tmp_path):
         assert (unknown.returncode, unknown.stderr.count("\n")) == (1 if len(words) == 3 else 2, 1)
         assert "mine:Mine, which is not known here; name it with --pool" in unknown.stderr
         assert tapnet(*words, "--pool", "mine:Mine", **console).returncode == 0
+
+
+def test_a_convolution_of_pyg_is_trained_in_processes_and_used_when_it_is_named(tmp_path):
+    quick = ("--epochs", 1, "--folds", 3, "--jobs", 2, "--final", "--json", "--out", "run")
+    done = tapnet("train", "MUTAG", "--conv", "torch_geometric.nn:GATv2Conv", *quick, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["settings"]["conv"].endswith(":GATv2Conv")
+    for words in (("predict", "run", "MUTAG"), ("show", "run")):
+        unknown = tapnet(*words, cwd=tmp_path)  # a file's word alone imports nothing
+        assert unknown.returncode in (1, 2)
+        assert "--conv" in unknown.stderr.splitlines()[-1]
+        named = tapnet(*words, "--conv", "torch_geometric.nn:GATv2Conv", cwd=tmp_path)
+        assert named.returncode == 0, named.stderr
+
+
+def test_what_does_not_fit_the_targets_is_refused_before_training(tmp_path):
+    file = tmp_path / "numbers.csv"
+    file.write_text("smiles,logp\n" + "".join(f"{'C' * n}O,{n * 0.37:.2f}\n" for n in range(1, 31)))
+    for words in (("--model", "wl"), ("--class-weight", "balanced"), ("--metric", "accuracy"), ("--epochs", "0")):
+        done = tapnet("train", file, *words, "--out", tmp_path / "run")
+        assert done.returncode == 2, done.stderr
+        assert not (tmp_path / "run").exists()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tapnet import load_dataset
-from tapnet.data.check import check_structure
+from tapnet.data.structure import check_structure
 from tapnet.errors import DataError
 from tapnet.io.computed_cache import computed_once
 from tapnet.io.read import read_layout

@@ -96,6 +96,9 @@ ModelFile = Annotated[Path, typer.Argument(help="A model file, or the folder of 
 OwnPool = Annotated[
     str | None, typer.Option("--pool", metavar="MODULE:CLASS", help="The model's pooling layer, if it is your own.")
 ]
+OwnConv = Annotated[
+    str | None, typer.Option("--conv", metavar="MODULE:CLASS", help="Its convolution, if it is PyG's or your own.")
+]
 
 
 def main() -> None:
@@ -222,13 +225,13 @@ def _with_flags(message: str) -> str:
     message = re.sub(r"(?<=\s)dataset=", "--dataset ", message)
     message = re.sub(r"; (.*)train one$", r"; \1train one with --final", message)
     message = re.sub(
-        r"import the class and pass it \(pools=.*?\), or register it first", "name it with --pool", message
+        r"import the class and pass it \((pool|conv)s=.*?\)(, or register it first)?", r"name it with --\1", message
     )
     names = "data_dir|only_folds|cpus_per_trial|gpus_per_trial"
     return re.sub(rf"(?:(?<=\s)|^)({names})(?=[\s:])", lambda name: "--" + name[1].replace("_", "-"), message)
 
 
-def own_pool(name: str | None) -> list[str]:
+def own_layer(name: str | None) -> list[str]:
     """The class that the user named; its module may be in the current folder, where a console script does not look."""
     if name and ":" in name:
         sys.path.insert(0, str(Path.cwd()))

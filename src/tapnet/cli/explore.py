@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tapnet.cli.app import DataDir, ModelFile, OwnPool, notes, own_pool
+from tapnet.cli.app import DataDir, ModelFile, OwnConv, OwnPool, notes, own_layer
 from tapnet.errors import TapnetError
 
 
@@ -16,6 +16,7 @@ def explore(
         str | None, typer.Option(help="The data set whose graphs can be chosen.", show_default="the model's own")
     ] = None,
     pool: OwnPool = None,
+    conv: OwnConv = None,
     data_dir: DataDir = None,
     host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
     allow_host: Annotated[
@@ -40,7 +41,7 @@ def explore(
     from tapnet.inference.model_file import find_model_file
 
     with notes():
-        explorer = load_explorer(load_model(model, own_pool(pool)), dataset, data_dir)
+        explorer = load_explorer(load_model(model, own_layer(pool), own_layer(conv)), dataset, data_dir)
     if explorer.missing:
         typer.echo(f"{explorer.missing}; --dataset or --data-dir says where it is. Graphs come from files of your own.")
     listener = listen(host, port)

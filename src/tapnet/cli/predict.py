@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tapnet.cli.app import DataDir, ModelFile, OwnPool, discard, notes, own_pool, say
+from tapnet.cli.app import DataDir, ModelFile, OwnConv, OwnPool, discard, notes, own_layer, say
 from tapnet.errors import DataError, SettingError, TapnetError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def predict(
         str | None, typer.Option(help="Column with the SMILES of a table of molecules.", show_default="found")
     ] = None,
     pool: OwnPool = None,
+    conv: OwnConv = None,
     data_dir: DataDir = None,
 ) -> None:
     """Write each graph's class and the probability of every class; of labels their probabilities, of numbers these.
@@ -62,7 +63,7 @@ def predict(
     for name in inputs:
         if name.endswith(".safetensors") or path_exists(Path(name) / FINAL_MODEL):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
-    saved = load_model(model, own_pool(pool))
+    saved = load_model(model, own_layer(pool), own_layer(conv))
     for_machines = out is not None or not sys.stdout.isatty()  # then a terminal is free for a bar
     names, safe = saved.card.class_names or saved.classes, saved.class_names
     if saved.task != "classification":

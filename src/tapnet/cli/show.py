@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tapnet.cli.app import DataDir, OwnPool, notes, own_pool
+from tapnet.cli.app import DataDir, OwnConv, OwnPool, notes, own_layer
 from tapnet.errors import SettingError
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -25,6 +25,7 @@ def show(
         str | None, typer.Option(help="The data set that a number belongs to.", show_default="the model's own")
     ] = None,
     pool: OwnPool = None,
+    conv: OwnConv = None,
     data_dir: DataDir = None,
 ) -> None:
     """Draw a graph and what a trained network keeps of it; or the learning curves of a run.
@@ -42,11 +43,11 @@ def show(
 
     with notes():
         if graph is None:
-            run = load_run(model, own_pool(pool))
+            run = load_run(model, own_layer(pool), own_layer(conv))
             figure, target, text = plot_run(run, data_dir), model / "curves.png", repr(run)
             text = "\n".join([text, *(note for note in (run.baseline_warning, run.machines_note, *run.notes) if note)])
         else:
-            explained = explain_graph(load_model(model, own_pool(pool)), graph, dataset, data_dir)
+            explained = explain_graph(load_model(model, own_layer(pool), own_layer(conv)), graph, dataset, data_dir)
             figure, target, text = draw_explanation(explained), Path(f"{explained.stem}.png"), str(explained)
     target = out or target
     save(figure, target.with_suffix(""), (target.suffix.lower()[1:],))

@@ -24,7 +24,7 @@ from tapnet.cli.app import (
     interrupts,
     machine,
     notes,
-    own_pool,
+    own_layer,
     stop,
 )
 from tapnet.errors import SettingError
@@ -150,7 +150,8 @@ def train(
 
     if reproducible:
         restart_reproducibly()
-    own_pool(pool)
+    own_layer(pool)
+    own_layer(conv)
     devices = devices or torchrun_size() or 1
     if jobs != 1 and devices == 1 and ray is None and available_cores() > 1:
         get_ready()  # other processes import what they need while this one does

@@ -21,12 +21,13 @@ LONGEST_LIST = 200  # characters
 Codes = NDArray[np.uint64]
 
 
-def features_note(dataset: GraphDataset, only_edges: bool = False) -> str:
+def features_note(dataset: GraphDataset, only_edges: bool = False, reads_edges: bool = False) -> str:
     """Says what the node features are, and what is left out of them.
 
     Args:
         dataset: The data set.
         only_edges: Whether to name only what is on the edges, as the user chose among the nodes' data.
+        reads_edges: Whether the model reads what edges carry.
 
     Returns:
         One sentence, or an empty string where everything is used. A label that is the same everywhere says nothing and
@@ -45,10 +46,9 @@ def features_note(dataset: GraphDataset, only_edges: bool = False) -> str:
         on_nodes.insert(0, _counted(dataset.node_attributes.shape[1], "node attribute"))
     if own not in ("labels", "all") and labels > 1:
         on_nodes.insert(0, f"{labels} node labels")
-    edges_used = dataset.edge_attr is not None
-    if dataset.edge_attributes is not None and not edges_used:
+    if dataset.edge_attributes is not None and not reads_edges:
         on_edges.insert(0, _counted(dataset.edge_attributes.shape[1], "edge attribute"))
-    if edge_labels > 1 and not edges_used:
+    if edge_labels > 1 and not reads_edges:
         on_edges.insert(0, f"{edge_labels} edge labels")
     unused = on_edges if only_edges else on_nodes + on_edges
     if not unused:

@@ -65,18 +65,3 @@ def as_categories(x: FeatureRows) -> Tensor | None:
     if isinstance(x, MixedFeatures):
         return x.combination
     return None if x.is_floating_point() else x
-
-
-def combine(columns: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Numbers the combinations of categories that occur.
-
-    Args:
-        columns: ``[N, K]`` the category of each row in each column, from 0; -1 for one that is not known.
-        sizes: ``[K]`` the number of categories of each column.
-
-    Returns:
-        ``[N]`` the combination of each row, and ``[R, K]`` the table of them, in the shared numbering.
-    """
-    table, combination = torch.unique(columns, dim=0, return_inverse=True)
-    first = torch.tensor([0, *sizes[:-1]]).cumsum(0)
-    return combination, torch.where(table < 0, table, table + first)

@@ -77,33 +77,23 @@ def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
         return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
 
 
-def stratified_split(y: Tensor, folds: int, fold: int, *, validation: bool) -> Split:
+def split_by_folds(folds: Sequence[NDArray[np.int64]], fold: int, *, validation: bool) -> Split:
     """Fold ``fold`` tests, the next one validates if asked for, and the others train.
 
     Args:
-        y: ``[G]`` the class of each graph.
-        folds: The number of folds.
+        folds: For each fold the numbers of its graphs.
         fold: The fold that tests, counted from 0.
         validation: Whether a fold is kept for validation.
 
     Returns:
         The numbers of the graphs of each part.
 
-    Raises:
-        SettingError: So many folds cannot be made.
-
     Example:
         >>> import torch
-        >>> from tapnet.data.splits import stratified_split
-        >>> split = stratified_split(torch.tensor([0, 1] * 6), folds=3, fold=0, validation=True)
-        >>> len(split.train), len(split.validation), len(split.test)
-        (4, 4, 4)
+        >>> folds = stratified_folds(torch.tensor([0, 1] * 6), 3)
+        >>> [len(part) for part in split_by_folds(folds, 0, validation=True)]
+        [4, 4, 4]
     """
-    return split_by_folds(stratified_folds(y, folds), fold, validation=validation)
-
-
-def split_by_folds(folds: Sequence[NDArray[np.int64]], fold: int, *, validation: bool) -> Split:
-    """`stratified_split` of folds that are made already."""
     test, kept = folds[fold], folds[(fold + 1) % len(folds)] if validation else None
     graphs = np.arange(sum(map(len, folds)))
     train = np.setdiff1d(graphs, test if kept is None else np.concatenate([test, kept]))

@@ -33,14 +33,13 @@ from tapnet.io.splits import choose_splits
 from tapnet.machine import require_reproducible
 from tapnet.models.registry import find_model
 from tapnet.models.spec import ModelSpec
-from tapnet.nn.conv.registry import find_conv
+from tapnet.nn.conv.registry import conv_digest, find_conv
 from tapnet.nn.pool.registry import find_name, source_digest
 from tapnet.progress import counting
 from tapnet.training.baseline import baseline_warning, trivial_scores
 from tapnet.training.device import find_device
 from tapnet.training.metrics import METRICS, find_metrics
 from tapnet.training.protocol import check_protocol, splits
-from tapnet.training.protocol import split as find_split
 from tapnet.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -226,9 +225,9 @@ def cross_validate(
     features = check_features(features)
     if class_weight not in (None, "balanced"):
         raise SettingError(f"class_weight is 'balanced' or None, not {class_weight!r}")
-    is_only_here = own_pool.startswith("__main__:") or "<locals>" in own_pool  # other processes cannot import it
-    if is_only_here and (devices > 1 or cluster is not None):
-        raise SettingError(f"other processes cannot import {own_pool}: put the class into a module")
+    only_here = [name for name in (own_pool, own_conv) if name.startswith("__main__:") or "<locals>" in name]
+    if only_here and (devices > 1 or cluster is not None):
+        raise SettingError(f"other processes cannot import {only_here[0]}: put the class into a module")
     spec.make_settings("", given)  # what is wrong with them is said before anything is read
     options_of_reading = dict(reading or {})
     if isinstance(dataset, GraphDataset):
@@ -238,6 +237,9 @@ def cross_validate(
     data = data if features in (None, data.features) else data.with_features(features)
     source = "" if isinstance(dataset, GraphDataset) else str(dataset)
     require_targets(data)
+    if data.task != "classification" and (spec.fit is not None or class_weight is not None):
+        what = f"the model {model} predicts classes" if spec.fit is not None else "class_weight is for classes"
+        raise SettingError(f"{what}, and the targets of {data.name} are none: its task is {data.task}")
     data = replace(data, splits=choose_splits(split, data, folds))
     folds = folds if data.splits is None else len(data.splits.parts)
     rules = check_protocol(protocol, folds, own_splits=data.splits is not None)
@@ -251,12 +253,16 @@ def cross_validate(
     reference = DataReference(
         source, data_dir, True, features, dataset=data, reading=options_of_reading, splits=data.splits
     )
-    find_split(data, rules, folds, 0)
     usual, usual_steps = _usual_settings(spec, data)
     chosen = spec.make_settings(data.name, {**usual, **given})
     steps = {**spec.training, **usual_steps, **steps}
-    epochs = epochs or steps.pop("epochs", USUAL_EPOCHS)
+    epochs = steps.get("epochs", USUAL_EPOCHS) if epochs is None else epochs
     prepared = spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
+    notes = [features_note(data, reads_edges=prepared.edge_attr is not None)]
+    if data.edge_weight is not None and not spec.reads_weights:
+        notes.append(f"{model} does not use the edges' weights")
+    parts = list(splits(data, rules, folds, numbers))
+    notes.append(copies_note(prepared, [part.test.numpy() for part in parts]))
     first = Trial(
         dataset=data.name,
         data=prepared.checksum,
@@ -270,7 +276,7 @@ def cross_validate(
         threads=threads,
         device=find_device(device),
         devices=devices,
-        pool_source=source_digest(own_pool),
+        pool_source=source_digest(own_pool) + conv_digest(own_conv),
         task=data.task,
         split="" if data.splits is None else f"{data.splits.name}#{data.splits.digest}",
         select_by=chooser,
@@ -281,7 +287,7 @@ def cross_validate(
         _check_card(first, data)
     trials = [replace(first, fold=fold) for fold in numbers]
     options: dict[str, Any] = {
-        "jobs": 1 if is_only_here else jobs or max(1, available_cores() // threads),
+        "jobs": 1 if only_here else jobs or max(1, available_cores() // threads),
         "cluster": cluster,
         "checkpoint_every": checkpoint_every,
         "pools": [own_pool] if ":" in own_pool else [],
@@ -292,7 +298,12 @@ def cross_validate(
     kept = None if out is None else str(out).replace("{run}", _run_name(first))
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="tapnet-") as folder:
         store = Store(Path(folder), keeps_predictions=True)
-        found = _run(trials, data, reference, store, progress, options, measured)
+        about_data = tuple(f"{printable(data.name)}: {note}" for note in notes if note)
+        found = _run(trials, data, reference, store, progress, options, about_data)
+        names = dict.fromkeys([*measured, first.test_metric])
+        baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
+        found = replace(found, metrics=measured, baseline=baseline)
+        write_predictions(store.folder / "predictions.csv", found.results, data)
         found = found if kept else replace(found, folder=None)
         if final:
             found = replace(found, final=_train_final(found, data, store, checkpoint_every))
@@ -311,21 +322,12 @@ def _run(
     store: Store,
     progress: Callable[[Event], None] | None,
     options: Mapping[str, Any],
-    metrics: Sequence[str],
+    notes: tuple[str, ...],
 ) -> CrossValidation:
     done = sum(store.load(trial) is not None for trial in trials)
     origin = _origin(data, store.folder)
     about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
     store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
-    first = trials[0]
-    parts = list(splits(data, first.protocol, first.folds, [trial.fold for trial in trials]))
-    prepared = find_model(first.model).prepare(data, first.settings)
-    system = find_model(first.model)
-    weights = (
-        "" if system.reads_weights or data.edge_weight is None else f"{system.name} does not use the edges' weights"
-    )
-    noted = (features_note(prepared), weights, copies_note(prepared, [part.test.numpy() for part in parts]))
-    notes = tuple(f"{printable(data.name)}: {note}" for note in noted if note)
     for note in notes:
         warnings.warn(note, DataNote, stacklevel=3)
     with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:
@@ -333,11 +335,7 @@ def _run(
     results = [result for trial in trials if (result := store.load(trial)) is not None]
     if not complete:
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
-    names = dict.fromkeys([*metrics, first.test_metric])
-    baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
-    found = CrossValidation(results, metrics, folder=store.folder, data=origin, baseline=baseline, notes=notes)
-    write_predictions(store.folder / "predictions.csv", results, data)
-    return found
+    return CrossValidation(results, folder=store.folder, data=origin, notes=notes)
 
 
 def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:

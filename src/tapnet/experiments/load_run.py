@@ -17,18 +17,20 @@ from tapnet.files import printable
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import RUN
 from tapnet.inference.training_data import load_training_data
+from tapnet.nn.conv.registry import find_conv
 from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import split
 
 
-def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValidation:
+def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterable[type | str] = ()) -> CrossValidation:
     """Reads the results that `cross_validate` or ``tapnet train`` stored in a folder.
 
     Args:
         folder: Of the run; the folds that are finished are read.
         pools: The user's own pooling layers that the run may use: classes, or their names ``"package.module:Class"``,
             which are imported.
+        convs: The convolutions of PyG, or of the user's own, that it may use, likewise.
 
     Raises:
         SettingError: If the run uses a pooling layer that is not known here.
@@ -40,6 +42,8 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
     """
     for pool in pools:
         resolve(pool, allow_import=True)
+    for conv in convs:
+        find_conv(conv, allow_import=True)
     folder = Path(folder)
     try:
         run = Store(folder).load_run()
@@ -50,8 +54,10 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = ()) -> CrossValid
         raise DataError(f"{folder / RUN}: cannot be read ({error})") from None
     results = sorted((r for r in Store(folder).results() if r.trial.key in wanted), key=lambda r: r.trial.fold)
     if not results:
-        if isinstance(settings := run.get("settings"), dict) and "pool" in settings:
-            find_name(settings["pool"])  # else its results cannot be read
+        settings = run.get("settings")
+        for key, find in (("pool", find_name), ("conv", find_conv)):
+            if isinstance(settings, dict) and key in settings:
+                find(settings[key])  # else its results cannot be read
         raise DataError(f"{folder}: no fold of the run is finished yet")
     if run.get("state") == "complete" and len(results) < len(wanted):
         lost = f"{len(wanted) - len(results)} of the run's {len(wanted)} results are not there any more"

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import SettingError
 from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Predicted, Trial, TrialResult, rounded, versions
 from tapnet.inference.model_file import ModelCard
@@ -125,8 +124,6 @@ def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progr
     """A system without epochs: it learns from everything but the test fold, choosing among its settings within that."""
     spec, started = find_model(trial.model), time.perf_counter()
     assert spec.fit is not None
-    if dataset.task != "classification":
-        raise SettingError(f"the model {trial.model} predicts classes, and the targets of {dataset.name} are numbers")
     parts = split(dataset, trial.protocol, trial.folds, trial.fold)
     training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
     found = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
@@ -245,10 +242,8 @@ class TrialRun:
             raise ValueError("its curves are no numbers")
         if _shapes(weights) != _shapes(self.trainer.model.state_dict()):
             raise ValueError("its best weights are not of this network")
-        parts = {"test": self.split.test, "validation": self.split.validation}
-        if {name: len(rows) for name, rows in predicted.items()} != {
-            k: len(v) for k, v in parts.items() if v is not None
-        }:
+        wanted = {part: len(graphs) for part, graphs in self._held_out().items()}
+        if {part: len(rows) for part, rows in predicted.items()} != wanted:
             raise ValueError("its predictions are not of this trial")
         self.seconds, self.curves, self.best_weights, self.predicted = float(seconds), curves, weights, predicted
 

@@ -27,6 +27,7 @@ from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_logits
 from tapnet.models.registry import find_model
 from tapnet.models.spec import weight_shapes
+from tapnet.nn.conv.registry import find_conv
 from tapnet.nn.pool.registry import resolve
 from tapnet.training.task import answers
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 NAMED_AT_MOST = 3  # graphs in a note, and categories of each
 
 
-def load_model(path: str | Path, pools: Iterable[type | str] = ()) -> SavedModel:
+def load_model(path: str | Path, pools: Iterable[type | str] = (), convs: Iterable[type | str] = ()) -> SavedModel:
     """Loads a trained model.
 
     Reading the file runs no code and imports nothing that the file names, so a stranger's file is safe to load.
@@ -45,6 +46,7 @@ def load_model(path: str | Path, pools: Iterable[type | str] = ()) -> SavedModel
         path: a model file, or the folder of a run with a final model.
         pools: the user's own pooling layers that the model may use: classes, or their names
             ``"package.module:Class"``, which are imported.
+        convs: the convolutions of PyG, or of the user's own, that it may use, likewise.
 
     Returns:
         The model, in evaluation mode.
@@ -59,6 +61,8 @@ def load_model(path: str | Path, pools: Iterable[type | str] = ()) -> SavedModel
     """
     for pool in pools:
         resolve(pool, allow_import=True)
+    for conv in convs:
+        find_conv(conv, allow_import=True)
     return SavedModel.load(find_model_file(path))
 
 

@@ -158,9 +158,7 @@ def raise_error(error: TapnetError) -> None:
 
 
 def _note_unused(dataset: GraphDataset, model: SavedModel) -> None:
-    if model.network.reads_edges and dataset.num_edge_features:
-        dataset = dataset.with_edge_features()
-    if note := features_note(dataset):
+    if note := features_note(dataset, reads_edges=model.network.reads_edges):
         warnings.warn(f"{printable(dataset.name)}: {note}", DataNote, stacklevel=2)
 
 

@@ -13,9 +13,9 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from tapnet.data.check import check_structure
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.features import MixedFeatures
+from tapnet.data.structure import check_structure
 from tapnet.files import cache_dir
 from tapnet.io.dataset_files import Layout
 from tapnet.io.sealed_arrays import read_arrays, write_arrays

@@ -1,7 +1,9 @@
-"""Importing a layer that a user names."""
+"""Layers of the user's own: importing them by name, and telling edited ones apart."""
 
 from __future__ import annotations
 
+import inspect
+from hashlib import blake2b
 from importlib import import_module
 
 from torch import nn
@@ -29,3 +31,13 @@ def import_class(target: str, what: str) -> type[nn.Module]:
     if not isinstance(found, type):
         raise SettingError(f"{module} has no class {qualified}")
     return found
+
+
+def class_digest(cls: type[nn.Module]) -> str:
+    """16 hexadecimal digits that change with the source of a class, so that results of edited layers are told apart."""
+    try:
+        source = inspect.getsource(cls)
+    except (OSError, TypeError):  # of a notebook's cell or of the interpreter: then what its methods were compiled to
+        codes = [(key, code) for key, value in sorted(vars(cls).items()) if (code := getattr(value, "__code__", None))]
+        source = repr([(key, code.co_code, code.co_names, list(map(str, code.co_consts))) for key, code in codes])
+    return blake2b(source.encode(), digest_size=8).hexdigest()

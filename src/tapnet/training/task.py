@@ -8,14 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
-from tapnet.data.dataset import GraphDataset, Task
+from tapnet.data.dataset import GraphDataset
 from tapnet.models.base import GraphClassifier
-
-TASKS: dict[Task, str] = {
-    "classification": "one of two or more classes",
-    "multilabel": "several yes/no labels, some of which may be missing",
-    "regression": "one or several numbers, some of which may be missing",
-}
 
 
 def sum_of_losses(model: GraphClassifier, outputs: Tensor, y: Tensor) -> Tensor:

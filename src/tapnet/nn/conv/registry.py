@@ -12,7 +12,7 @@ from tapnet.nn.conv.gcn import GraphConv
 from tapnet.nn.conv.gin import GINConv
 from tapnet.nn.conv.pyg import PyGConv
 from tapnet.nn.conv.sage import SAGEConv
-from tapnet.nn.imports import import_class
+from tapnet.nn.imports import class_digest, import_class
 from tapnet.ops.csr import Norm
 
 CONVS: Mapping[str, str] = {
@@ -46,10 +46,16 @@ def find_conv(conv: str | type[nn.Module], *, allow_import: bool = False) -> str
         near = did_you_mean(str(conv), CONVS)
         raise SettingError(f"conv is one of {', '.join(CONVS)}, or package.module:Class, not {conv!r}{near}")
     if not allow_import:
+        word = conv.rpartition(":")[2]
         raise SettingError(
-            f"this uses the convolution {conv}, which is not known here: import and pass the class first"
+            f"this uses the convolution {conv}, which is not known here; import the class and pass it (convs=[{word}])"
         )
     return find_conv(import_class(conv, "the convolution"))
+
+
+def conv_digest(name: str) -> str:
+    """A short digest of the source of a convolution that is not built in; "" for those that are."""
+    return class_digest(_registered[name]) if name in _registered else ""
 
 
 def make_conv(

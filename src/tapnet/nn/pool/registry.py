@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from hashlib import blake2b
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple
 
 from torch import nn
 
 from tapnet.errors import SettingError, did_you_mean
-from tapnet.nn.imports import import_class
+from tapnet.nn.imports import class_digest, import_class
 from tapnet.nn.pool.base import Pooling
 from tapnet.nn.pool.diff import DiffPool
 from tapnet.nn.pool.eigen import EigenPool
@@ -152,13 +151,7 @@ def source_digest(name: str) -> str:
     """
     if name in POOLS or name not in _registered:
         return ""
-    cls = _registered[name]
-    try:
-        source = inspect.getsource(cls)
-    except (OSError, TypeError):  # of a notebook's cell or of the interpreter: then what its methods were compiled to
-        codes = [(key, code) for key, value in sorted(vars(cls).items()) if (code := getattr(value, "__code__", None))]
-        source = repr([(key, code.co_code, code.co_names, list(map(str, code.co_consts))) for key, code in codes])
-    return blake2b(source.encode(), digest_size=8).hexdigest()
+    return class_digest(_registered[name])
 
 
 def _as_pooling(cls: type[nn.Module]) -> type[Pooling]:
