@@ -196,7 +196,7 @@ def test_the_source_stands_under_the_formulas(site):
         "def local_voting(",
         "def global_voting(",
         "def mean_over_edges(",
-        "def best_nodes(",
+        "def kept_offsets(",
         "def link_loss(",
     ):
         assert line in page

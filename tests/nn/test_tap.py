@@ -18,6 +18,7 @@ from tapnet.nn import tap
 from tapnet.nn.pool.select import kept_nodes
 from tapnet.nn.similarity import SIMILARITIES
 from tapnet.nn.tap import GATES
+from tapnet.ops.gate import straight_through
 from tapnet.ops.readout import readout
 from tests.helpers import dense
 from tests.helpers.batches import CHANNELS, batches, graphs_of, random_batch
@@ -356,6 +357,26 @@ def test_dropout_acts_on_what_the_votes_see_and_not_on_what_is_passed_on():
     out, _, _, _, perm, score = pool(x, edge_index, None, batch)
     assert torch.equal(out, x[perm])
     assert not torch.equal(score, pool.eval().votes(x, edge_index, batch).score[perm])
+
+
+@given(batches, st.sampled_from(["bilinear", "dot"]), st.sampled_from([0.0, 0.4]))
+@settings(max_examples=20)
+def test_votes_and_gate_in_one_step_have_the_gradient_of_both_apart(graphs, similarity, dropout):
+    x, edge_index, batch = graphs
+    pool, grads = make(similarity=similarity, dropout=dropout), []
+    for apart in (False, True):
+        h = x.clone().requires_grad_()
+        pool.zero_grad()
+        torch.manual_seed(1)  # the same dropout
+        if apart:
+            score = pool.votes(h, edge_index, batch).score
+            rows, kept_score = straight_through(h, perm, score), score[perm]
+        else:
+            rows, _, _, _, perm, kept_score = pool(h, edge_index, None, batch)
+        (rows.square().sum() + kept_score.pow(3).sum()).backward()
+        grads.append([h.grad, *(p.grad.clone() for p in pool.parameters())])
+    for one_step, two_steps in zip(*grads, strict=True):
+        torch.testing.assert_close(one_step, two_steps)
 
 
 def test_the_gaussian_stays_finite():

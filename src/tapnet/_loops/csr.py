@@ -89,25 +89,17 @@ def to_csr_torch(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR]:
 
 def to_csr_loops(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
     """The same, compiled: counting instead of sorting is linear in the edges, and less where they are in order."""
-    low, high, ascending = _scan_edges(array(edge_index))
-    _check_numbers(low, high, num_nodes)
-    # Transposing puts the columns of each row in order.
-    edges = edge_index if ascending else _transpose(*_count_rows(edge_index.flip(0), num_nodes))
-    matrix = _compress_ascending(edges, num_nodes)
-    symmetric = is_symmetric_loop(*map(array, matrix))
-    return matrix, None if symmetric else _compress_ascending(_transpose(*matrix), num_nodes)
-
-
-@kernel
-def _scan_edges(edges: Array) -> tuple[int, int, bool]:
-    """The lowest and highest number, and whether the edges ascend by (row, column)."""
-    rows, columns = edges
-    low, high, ascending = 0, -1, True
-    for e in range(len(rows)):
-        low, high = min(low, rows[e], columns[e]), max(high, rows[e], columns[e])
-        if e > 0:
-            ascending &= (rows[e - 1] < rows[e]) | ((rows[e - 1] == rows[e]) & (columns[e - 1] <= columns[e]))
-    return low, high, ascending
+    rowptr, col, ascending = _compress_ascending(array(edge_index), num_nodes)
+    if not ascending:
+        check_edges(edge_index, num_nodes)
+        # Transposing puts the columns of each row in order.
+        edges = _transpose(*_count_rows(array(edge_index.flip(0)), num_nodes))
+        rowptr, col, _ = _compress_ascending(edges, num_nodes)
+    matrix = torch.from_numpy(rowptr), torch.from_numpy(col)
+    if is_symmetric_loop(rowptr, col):
+        return matrix, None
+    rowptr, col, _ = _compress_ascending(_transpose(rowptr, col), num_nodes)
+    return matrix, (torch.from_numpy(rowptr), torch.from_numpy(col))
 
 
 @kernel
@@ -127,18 +119,25 @@ def _count_rows(edges: Array, num_nodes: int) -> tuple[Array, Array]:
 
 
 @kernel
-def _compress_ascending(edges: Array, num_nodes: int) -> tuple[Array, Array]:
-    """Edges that ascend by (row, column) → compressed rows, each column once and no self-loop."""
+def _compress_ascending(edges: Array, num_nodes: int) -> tuple[Array, Array, bool]:
+    """Edges that ascend by (row, column) → compressed rows, each column once and no self-loop.
+
+    Last, whether the edges do ascend, between nodes that are there; what is returned before is of no use if not.
+    """
     rows, columns = edges
     rowptr, col, at = np.zeros(num_nodes + 1, np.int32), np.empty(len(rows) + 1, np.int32), 0
+    i, j = rows.dtype.type(0), rows.dtype.type(-1)
     for e in range(len(rows)):
-        again = e > 0 and rows[e] == rows[e - 1] and columns[e] == columns[e - 1]
-        col[at] = columns[e]
-        at += (rows[e] != columns[e]) & (not again)
-        rowptr[rows[e] + 1] = at
+        before_i, before_j = i, j
+        i, j = rows[e], columns[e]
+        if i < before_i or (i == before_i and j < before_j) or i >= num_nodes or j < 0 or j >= num_nodes:
+            return rowptr, col[:at], False
+        col[at] = j
+        at += (i != j) & ((i != before_i) | (j != before_j))
+        rowptr[i + 1] = at
     for i in range(num_nodes):
         rowptr[i + 1] = max(rowptr[i], rowptr[i + 1])
-    return rowptr, col[:at]
+    return rowptr, col[:at], True
 
 
 @kernel

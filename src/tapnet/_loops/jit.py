@@ -40,10 +40,11 @@ def array(t: Tensor) -> Array:
     return result
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any], reassociate: bool = True) -> Callable[..., Any]:
     """Compiled at its first call, once per machine: later processes find it in Numba's cache.
 
-    It takes tensors in the place of arrays, and then returns tensors.
+    It takes tensors in the place of arrays, and then returns tensors. Without ``reassociate`` sums are taken in the
+    order in which they are written.
     """
     compiled: Any = None
 
@@ -51,12 +52,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         nonlocal compiled
         if compiled is None:
-            compiled = _dispatcher(function)
+            compiled = _dispatcher(function, reassociate)
         arrays = [array(a) if isinstance(a, Tensor) else a for a in args]
         try:
             result = compiled(*arrays)
         except OSError:  # the disk is full, say: compiled, but not to be kept
-            compiled = _dispatcher(function, cache=False)
+            compiled = _dispatcher(function, reassociate, cache=False)
             result = compiled(*arrays)
         if not isinstance(args[0], Tensor):
             return result
@@ -65,10 +66,11 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _dispatcher(function: Callable[..., Any], cache: bool = True) -> Any:
+def _dispatcher(function: Callable[..., Any], reassociate: bool = True, cache: bool = True) -> Any:
     from numba import njit
 
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+    fastmath = {"contract", "nsz"} | ({"reassoc"} if reassociate else set())
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     if not cache:
         return njit(function, **options)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -49,12 +51,21 @@ def dropout(h: Tensor, p: float, seed: int) -> Tensor:
 
 @kernel
 def votes(
-    ptr: Array, degree: Array, left: Array, mean: Array, projection: Array, weight: float, local: bool, global_: bool
+    ptr: Array,
+    degree: Array,
+    inverse: Array,
+    h: Array,
+    left: Array,
+    mean: Array,
+    projection: Array,
+    weight: float,
+    local: bool,
+    global_: bool,
 ) -> tuple[Array, ...]:
     """Softmaxes of leftᵢ · meanᵢ / n and of meanᵢ · p within each graph, weight · degreeᵢ / n, and their sum.
 
-    The plain versions, of which autograd makes the gradient, are ``local_voting``, ``global_voting`` and
-    ``connectivity_term`` in ``tapnet.nn.tap``.
+    ``mean`` holds AH at first, and then Ĥ = D̂⁻¹(A + I)H. The plain versions, of which autograd makes the gradient, are
+    ``local_voting``, ``global_voting`` and ``connectivity_term`` in ``tapnet.nn.tap``.
     """
     zero, n = mean.dtype.type(0), mean.shape[0]
     y_local, y_global = np.zeros(n, mean.dtype), np.zeros(n, mean.dtype)
@@ -63,6 +74,8 @@ def votes(
         first, last = ptr[g], ptr[g + 1]
         size = mean.dtype.type(max(last - first, 1))
         for i in range(first, last):
+            for c in range(mean.shape[1]):
+                mean[i, c] = (mean[i, c] + h[i, c]) * inverse[i]
             alike, seen = zero, zero
             for c in range(mean.shape[1]):
                 alike += left[i, c] * mean[i, c]
@@ -105,37 +118,44 @@ def votes_backward(
                 grad_mean[i, c] = a * left[i, c] + b * projection[c]
 
 
-def _gate_backward_loop(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    grad_x, grad_score = np.zeros((len(score), grad.size(1)), array(grad).dtype), np.zeros_like(array(score))
-    least = _smallest_divisor(score)
-    _gate_backward(array(perm), array(grad), array(rows), array(score), least, grad_x, grad_score)
-    return torch.from_numpy(grad_x), torch.from_numpy(grad_score)
+def _gate_backward_loop(perm: Tensor, grad: Tensor, x: Tensor, score: Tensor) -> Tensor:
+    grad_score = np.zeros_like(array(score))
+    _gate_backward(array(perm), array(grad), array(x), array(score), _smallest_divisor(score), grad_score)
+    return torch.from_numpy(grad_score)
 
 
 def _smallest_divisor(score: Tensor) -> float:
     return float(torch.finfo(score.dtype).tiny ** 0.5)
 
 
-@kernel
-def _gate_backward(
-    perm: Array, grad: Array, rows: Array, score: Array, least: float, grad_x: Array, grad_score: Array
-) -> None:
-    """Fills the gradients, which hold zeros; a score below ``least`` in size is not divided by."""
+@partial(kernel, reassociate=False)
+def _gate_backward(perm: Array, grad: Array, x: Array, score: Array, least: float, grad_score: Array) -> None:
+    """Fills the gradient, which holds zeros; a score below ``least`` in size is not divided by.
+
+    The products are summed one after another, as they were when the stored trials were run.
+    """
     for k in range(len(perm)):
-        total = score.dtype.type(0)
+        i, total = perm[k], score.dtype.type(0)
         for c in range(grad.shape[1]):
-            grad_x[perm[k], c] = grad[k, c]
-            total += grad[k, c] * rows[k, c]
-        s = score[perm[k]]
-        grad_score[perm[k]] = total / s if abs(s) >= least else total
+            total += grad[k, c] * x[i, c]
+        grad_score[i] = total / score[i] if abs(score[i]) >= least else total
 
 
 @compiled_by(_gate_backward_loop)
-def gate_backward(perm: Tensor, grad: Tensor, rows: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of x and score, for rows · s / stop_gradient(s), where rows = x[perm] and s = score[perm].
+def gate_backward(perm: Tensor, grad: Tensor, x: Tensor, score: Tensor) -> Tensor:
+    """The gradient of the scores, for the rows x[perm] · s / stop_gradient(s), where s = score[perm].
 
     A score so small that the quotient by it would overflow is not divided by.
     """
-    grad_x = grad.new_zeros(len(score), grad.size(1)).index_copy_(0, perm, grad)
-    grad_score = torch.zeros_like(score).index_copy_(0, perm, (grad * rows).sum(dim=1).to(score.dtype))
-    return grad_x, grad_score.div_(score.masked_fill(score.abs() < _smallest_divisor(score), 1))
+    products = (grad * x.index_select(0, perm)).sum(dim=1).to(score.dtype)
+    grad_score = torch.zeros_like(score).index_copy_(0, perm, products)
+    return grad_score.div_(score.masked_fill(score.abs() < _smallest_divisor(score), 1))
+
+
+@kernel
+def add_rows(out: Array, perm: Array, rows: Array) -> None:
+    """Adds each row of ``rows`` to its row of ``out``, in place; a row is named once."""
+    for k in range(len(perm)):
+        i = perm[k]
+        for c in range(out.shape[1]):
+            out[i, c] += rows[k, c]

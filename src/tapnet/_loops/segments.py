@@ -32,15 +32,15 @@ def _top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
     """Without sorting: the k-th highest is found in linear time; what is not below it stays."""
     values: Array = array(score) + 0  # -0.0 becomes 0.0: they are equal
     bits: Array = values.view(np.int32 if score.dtype == torch.float32 else np.int64)
-    sign, rest = 8 * bits.itemsize - 1, np.iinfo(bits.dtype).max
-    key = bits ^ ((bits >> sign) & rest)  # orders as the floats do
-    key[np.isnan(values)] = rest  # as torch sorts them, whatever their sign
+    sign, least = 8 * bits.itemsize - 1, np.iinfo(bits.dtype).min
+    key = (bits ^ ((bits >> sign) | least)).view(np.uint32 if score.dtype == torch.float32 else np.uint64)
+    key[np.isnan(values)] = np.iinfo(key.dtype).max  # as torch sorts them, whatever their sign
     return torch.from_numpy(_top_k_of_keys(key, array(ptr), array(new_ptr)))
 
 
 @kernel
 def _top_k_of_keys(key: Array, ptr: Array, new_ptr: Array) -> Array:
-    """The new_ptr[g+1] - new_ptr[g] highest keys of each segment, ties to the lower number; ascending."""
+    """The new_ptr[g+1] - new_ptr[g] highest keys (unsigned) of each segment, ties to the lower number; ascending."""
     perm = np.empty(new_ptr[-1], np.int64)
     for g in range(len(ptr) - 1):
         first, last, at, end = ptr[g], ptr[g + 1], new_ptr[g], new_ptr[g + 1]
@@ -56,10 +56,18 @@ def _top_k_of_keys(key: Array, ptr: Array, new_ptr: Array) -> Array:
                     perm[at] = i
                     at += 1
         elif at < end:
-            lowest = np.partition(key[first:last], last - first - (end - at))[last - first - (end - at)]
-            ties = end - at
-            for i in range(first, last):
-                ties -= key[i] > lowest
+            lowest, ties = key.dtype.type(0), end - at  # the lowest key that is kept, found eight bits at a time
+            for shift in range(8 * key.itemsize - 8, -8, -8):
+                count = np.zeros(256, np.int64)
+                for i in range(first, last):
+                    digit = (key[i] ^ lowest) >> key.dtype.type(shift)
+                    if digit < 256:  # the same higher bits
+                        count[digit] += 1
+                digit = 255
+                while count[digit] < ties:
+                    ties -= count[digit]
+                    digit -= 1
+                lowest |= key.dtype.type(digit) << key.dtype.type(shift)
             for i in range(first, last):
                 if key[i] > lowest or (key[i] == lowest and ties > 0):
                     ties -= key[i] == lowest

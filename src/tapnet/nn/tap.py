@@ -23,8 +23,8 @@ from tapnet.ops.csr import propagate
 from tapnet.ops.dropout import Mask
 from tapnet.ops.gate import straight_through
 from tapnet.ops.precision import full_precision, widened
-from tapnet.ops.segments import segment_softmax
-from tapnet.ops.votes import linear_votes
+from tapnet.ops.segments import segment_softmax, top_k
+from tapnet.ops.votes import Select, linear_votes
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
 GATES: tuple[Gate, ...] = get_args(Gate)
@@ -190,14 +190,12 @@ class TAPooling(SelectPooling):
     def _votes(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Votes:
         """Eq. 1, 2 and 4, on features seen through a mask. Scores are never computed in half precision."""
         h = widened(x)
-        batch.check_rows(h)
-        if self.projection is not None and h.size(1) != self.in_channels:  # the compiled loop does not look
-            raise ValueError(f"nodes have {h.size(1)} features, and the layer is for {self.in_channels}")
-        weight, p = (None if w is None else w.to(h.dtype) for w in (self.weight, self.projection))
+        if self._in_one_step(h):
+            return Votes(*self._linear_votes(h, batch, mask))
+        self._check(h, batch)
+        weight, p = self._parameters_as(h.dtype)
         linear = self.local_voting and is_linear(self.similarity)
         with full_precision(h):
-            if is_compiled(h) and is_linear(self.similarity) and (self.local_voting or p is not None):
-                return Votes(*linear_votes(h, weight, p, self.local_voting, self.connectivity, mask, batch))
             h = h if mask is None else mask.applied(h)
             none = torch.zeros_like(h[:, 0])
             mean = propagate(h, batch, "mean") if linear or p is not None else h  # Ĥ = D̂⁻¹ÂH
@@ -205,6 +203,28 @@ class TAPooling(SelectPooling):
             y_global = none if p is None else global_voting(mean, p, batch)
             degrees = connectivity_term(h, batch, self.connectivity)
             return Votes(y_local, y_global, degrees, y_local + y_global + degrees)
+
+    def _in_one_step(self, h: Tensor) -> bool:
+        """Whether the votes are one compiled step with its gradient written out."""
+        return is_compiled(h) and is_linear(self.similarity) and (self.local_voting or self.global_voting)
+
+    def _linear_votes(
+        self, h: Tensor, batch: GraphBatch, mask: Mask | None, select: Select | None = None
+    ) -> tuple[Tensor, ...]:
+        self._check(h, batch)
+        with full_precision(h):
+            weight, p = self._parameters_as(h.dtype)
+            return linear_votes(h, weight, p, self.local_voting, self.connectivity, mask, batch, select)
+
+    def _check(self, h: Tensor, batch: GraphBatch) -> None:
+        batch.check_rows(h)
+        if self.projection is not None and h.size(1) != self.in_channels:  # the compiled loop does not look
+            raise ValueError(f"nodes have {h.size(1)} features, and the layer is for {self.in_channels}")
+
+    def _parameters_as(self, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
+        """W_r and p."""
+        weight, p = (None if w is None else w.to(dtype) for w in (self.weight, self.projection))
+        return weight, p
 
     def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
         """s, the sum of the votes and the connectivity term."""
@@ -218,9 +238,13 @@ class TAPooling(SelectPooling):
         return rows
 
     def _scores(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Scores:
-        local, global_, degrees, score = self._votes(x, batch, mask)
-        parts = {"local": local.detach(), "global": global_.detach(), "connectivity": degrees}
-        return Scores(score, parts)
+        return _scores_of(*self._votes(x, batch, mask))
+
+    def _select(self, x: Tensor, batch: GraphBatch, ptr: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor, Scores]:
+        if self.gate != "straight-through" or not self._in_one_step(x):
+            return super()._select(x, batch, ptr, mask)
+        *votes, perm, rows = self._linear_votes(x, batch, mask, lambda score: top_k(score, ptr, batch.ptr))
+        return rows, perm, _scores_of(*votes)
 
     def _keep(self, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
         """Eq. 3: H′ = H[idx], gated."""
@@ -240,3 +264,7 @@ class TAPooling(SelectPooling):
         """What ``print`` shows of the layer."""
         shown = ("ratio", "connectivity", "similarity", "local_voting", "global_voting", "gate", "dropout")
         return ", ".join([f"{self.in_channels}", *(f"{name}={getattr(self, name)!r}" for name in shown)])
+
+
+def _scores_of(local: Tensor, global_: Tensor, degrees: Tensor, score: Tensor) -> Scores:
+    return Scores(score, {"local": local.detach(), "global": global_.detach(), "connectivity": degrees})

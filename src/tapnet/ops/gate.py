@@ -29,13 +29,12 @@ def straight_through(x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
 class _StraightThrough(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, perm: Tensor, score: Tensor) -> Tensor:
-        rows = x.index_select(0, perm)
-        ctx.save_for_backward(rows, perm, score)
-        return rows
+        ctx.save_for_backward(x, perm, score)
+        return x.index_select(0, perm)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor]:
-        rows, perm, score = ctx.saved_tensors
-        grad_x, grad_score = gate_backward(perm, grad, rows, score)
-        return grad_x, None, grad_score
+        x, perm, score = ctx.saved_tensors
+        grad_x = grad.new_zeros(x.shape).index_copy_(0, perm, grad)
+        return grad_x, None, gate_backward(perm, grad, x, score)

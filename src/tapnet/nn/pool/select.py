@@ -104,9 +104,9 @@ class SelectPooling(Pooling):
         edge_index = edge_index.long()
         if batch is None:
             batch = edge_index.new_zeros(x.size(0))
-        perm, score = self._select(x, edge_index, batch)
+        rows, perm, score = self._select_sorted(x, edge_index, batch)
         edge_index, edge_attr = _induced_edges(perm, edge_index, edge_attr, x.size(0))
-        return self._keep(x, perm, score), edge_index, edge_attr, batch[perm], perm, score[perm]
+        return rows, edge_index, edge_attr, batch[perm], perm, score[perm]
 
     def _pool(self, x: Tensor, batch: Graphs) -> Pooled:
         if not isinstance(batch, GraphBatch):
@@ -114,23 +114,30 @@ class SelectPooling(Pooling):
         batch.check_rows(x)
         mask = self._mask()
         loss = self._loss(x, batch, mask) if self.training else None
-        score, parts = self._scores(x, batch, mask)
-        perm, ptr = best_nodes(score, self.ratio, batch)
+        ptr = kept_offsets(self.ratio, batch)
+        rows, perm, (score, parts) = self._select(x, batch, ptr, mask)
         coarse = induced_subgraph(batch, perm, ptr)
-        return Pooled(self._keep(x, perm, score), coarse, perm, scores=score.detach(), parts=parts, loss=loss)
+        return Pooled(rows, coarse, perm, scores=score.detach(), parts=parts, loss=loss)
 
     @compiler_disabled
-    def _select(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
-        """The kept nodes, and the scores of all."""
+    def _select_sorted(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The kept rows and nodes, and the scores of all, of graphs whose nodes may be in any order."""
         order = sorting(batch)
         if order is not None:
             check_edges(edge_index, x.size(0))
             place = torch.argsort(order)
-            perm, score = self._select(x[order], place[edge_index], batch[order])
-            return order[perm].sort().values, score[place]
-        structure = GraphBatch.from_edge_index(x, edge_index, batch)
-        score = self._scores(x, structure, self._mask()).score
-        return best_nodes(score, self.ratio, structure)[0], score
+            rows, perm, score = self._select_sorted(x[order], place[edge_index], batch[order])
+            perm, ascending = order[perm].sort()
+            return rows[ascending], perm, score[place]
+        graphs = GraphBatch.from_edge_index(x, edge_index, batch)
+        rows, perm, scores = self._select(x, graphs, kept_offsets(self.ratio, graphs), self._mask())
+        return rows, perm, scores.score
+
+    def _select(self, x: Tensor, batch: GraphBatch, ptr: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor, Scores]:
+        """The kept rows and nodes (graph g has ptr[g] to ptr[g+1] of them), and the scores of all."""
+        scores = self._scores(x, batch, mask)
+        perm = top_k(scores.score.detach(), ptr, batch.ptr)
+        return self._keep(x, perm, scores.score), perm, scores
 
     def _mask(self) -> Mask | None:
         """The dropout through which the scores (and the loss) see the features."""
@@ -156,13 +163,11 @@ class SelectPooling(Pooling):
 # ---- how many, and which ----
 
 
-def best_nodes(score: Tensor, ratio: float | int, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-    """The nodes of each graph with the highest scores, ascending, and where each graph's begin."""
+def kept_offsets(ratio: float | int, batch: GraphBatch) -> Tensor:
+    """[B+1] where the kept nodes of each graph begin."""
     if isinstance(ratio, float):
-        ptr = kept_ptr(batch.ptr, *_exact(ratio).as_integer_ratio())
-    else:
-        ptr = offsets(kept_nodes(ratio, batch.nodes_per_graph))
-    return top_k(score.detach(), ptr, batch.ptr), ptr
+        return kept_ptr(batch.ptr, *_exact(ratio).as_integer_ratio())
+    return offsets(kept_nodes(ratio, batch.nodes_per_graph))
 
 
 def kept_nodes(ratio: float | int, sizes: Tensor) -> Tensor:
