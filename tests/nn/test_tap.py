@@ -363,7 +363,7 @@ def test_dropout_acts_on_what_the_votes_see_and_not_on_what_is_passed_on():
 @settings(max_examples=20)
 def test_votes_and_gate_in_one_step_have_the_gradient_of_both_apart(graphs, similarity, dropout):
     x, edge_index, batch = graphs
-    pool, grads = make(similarity=similarity, dropout=dropout), []
+    pool, grads, perm = make(similarity=similarity, dropout=dropout), [], None
     for apart in (False, True):
         h = x.clone().requires_grad_()
         pool.zero_grad()
