@@ -16,13 +16,15 @@ SORTED_EDGES = 1_000_000  # fewer edges than these are sorted by NumPy when only
 
 @kernel
 def _induced_csr_loop(rowptr: Array, col: Array, perm: Array) -> tuple[Array, Array]:
-    number = np.full(len(rowptr) - 1, -1, np.int32)
+    number = np.empty(len(rowptr) - 1, np.int32)
+    for i in range(len(number)):
+        number[i] = -1
     room = 1
     for i in range(len(perm)):
         number[perm[i]] = i
         room += rowptr[perm[i] + 1] - rowptr[perm[i]]
-    new_ptr, new_col = np.zeros(len(perm) + 1, np.int32), np.empty(room, np.int32)
-    at = 0
+    new_ptr, new_col = np.empty(len(perm) + 1, np.int32), np.empty(room, np.int32)
+    new_ptr[0] = at = 0
     for i in range(len(perm)):
         for e in range(rowptr[perm[i]], rowptr[perm[i] + 1]):
             j = number[col[e]]
@@ -270,17 +272,17 @@ def cut_graphs(graphs: Array, node_ptr: Array, rowptr: Array, col: Array) -> tup
 
     ``nodes_and_edges`` is the plain version: the nodes and edges that are copied here, as numbers.
     """
-    ptr = np.zeros(len(graphs) + 1, np.int64)
-    num_edges = 0
+    ptr = np.empty(len(graphs) + 1, np.int64)
+    ptr[0] = num_edges = 0
     for g in range(len(graphs)):
         first, last = node_ptr[graphs[g]], node_ptr[graphs[g] + 1]
         ptr[g + 1] = ptr[g] + last - first
         num_edges += rowptr[last] - rowptr[first]
-    if max(ptr[-1], num_edges) > LARGEST_INT32:
+    if ptr[-1] > LARGEST_INT32 or num_edges > LARGEST_INT32:
         raise ValueError("more than 2,147,483,647 nodes or edges in one batch; take fewer graphs at once")
     nodes = np.empty(ptr[-1], np.int64)
-    new_ptr, new_col = np.zeros(ptr[-1] + 1, np.int32), np.empty(num_edges, np.int32)
-    at = 0
+    new_ptr, new_col = np.empty(ptr[-1] + 1, np.int32), np.empty(num_edges, np.int32)
+    new_ptr[0] = at = 0
     for g in range(len(graphs)):
         first, last, start = node_ptr[graphs[g]], node_ptr[graphs[g] + 1], ptr[g]
         shift = at - rowptr[first]

@@ -67,12 +67,12 @@ def votes(
     ``mean`` holds AH at first, and then Ĥ = D̂⁻¹(A + I)H. The plain versions, of which autograd makes the gradient, are
     ``local_voting``, ``global_voting`` and ``connectivity_term`` in ``tapnet.nn.tap``.
     """
-    zero, n = mean.dtype.type(0), mean.shape[0]
-    y_local, y_global = np.zeros(n, mean.dtype), np.zeros(n, mean.dtype)
+    zero, infinity, n = mean.dtype.type(0), mean.dtype.type(np.inf), mean.shape[0]
+    y_local, y_global = np.empty(n, mean.dtype), np.empty(n, mean.dtype)
     connectivity, score = np.empty(n, mean.dtype), np.empty(n, mean.dtype)
     for g in range(len(ptr) - 1):
         first, last = ptr[g], ptr[g + 1]
-        size = mean.dtype.type(max(last - first, 1))
+        size = mean.dtype.type(last - first)
         for i in range(first, last):
             for c in range(mean.shape[1]):
                 mean[i, c] = (mean[i, c] + h[i, c]) * inverse[i]
@@ -82,7 +82,9 @@ def votes(
                 seen += mean[i, c] * projection[c]
             y_local[i], y_global[i] = alike / size, seen
         for y, counts in ((y_local[first:last], local), (y_global[first:last], global_)):
-            highest, total = y.max() if len(y) else zero, zero
+            highest, total = -infinity, zero
+            for i in range(len(y)):
+                highest = y[i] if y[i] > highest else highest
             for i in range(len(y)):
                 y[i] = np.exp(y[i] - highest) if counts else zero
                 total += y[i]
@@ -104,7 +106,7 @@ def votes_backward(
     """
     (grad_local, grad_global), (y_local, y_global), (grad_left, grad_mean, grad_projected) = grads, votes, out
     for g in range(len(ptr) - 1):
-        size = mean.dtype.type(max(ptr[g + 1] - ptr[g], 1))
+        size = mean.dtype.type(ptr[g + 1] - ptr[g])
         mean_local, mean_global = mean.dtype.type(0), mean.dtype.type(0)
         for i in range(ptr[g], ptr[g + 1]):
             mean_local += grad_local[i] * y_local[i]

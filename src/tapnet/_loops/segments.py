@@ -16,7 +16,8 @@ from tapnet._loops.ranges import offsets, repeated
 
 @kernel
 def _kept_ptr_loop(ptr: Array, numerator: int, denominator: int) -> Array:
-    new_ptr = np.zeros(len(ptr), np.int64)
+    new_ptr = np.empty(len(ptr), np.int64)
+    new_ptr[0] = 0
     for g in range(len(ptr) - 1):
         new_ptr[g + 1] = new_ptr[g] - (-(ptr[g + 1] - ptr[g]) * numerator // denominator)
     return new_ptr
@@ -41,38 +42,29 @@ def _top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
 @kernel
 def _top_k_of_keys(key: Array, ptr: Array, new_ptr: Array) -> Array:
     """The new_ptr[g+1] - new_ptr[g] highest keys (unsigned) of each segment, ties to the lower number; ascending."""
-    perm = np.empty(new_ptr[-1], np.int64)
+    perm, count = np.empty(new_ptr[-1], np.int64), np.empty(256, np.int64)
     for g in range(len(ptr) - 1):
         first, last, at, end = ptr[g], ptr[g + 1], new_ptr[g], new_ptr[g + 1]
-        if end - at == last - first:
-            for i in range(last - first):
-                perm[at + i] = first + i
-        elif last - first <= 64:  # counting the better ones of each is faster than what follows
+        lowest, ties = key.dtype.type(0), end - at  # the lowest key that is kept, found eight bits at a time
+        for shift in range(8 * key.itemsize - 8, -8, -8):
+            for digit in range(256):
+                count[digit] = 0
             for i in range(first, last):
-                better = 0
-                for j in range(first, last):
-                    better += (key[j] > key[i]) | ((key[j] == key[i]) & (j < i))
-                if better < end - new_ptr[g]:
-                    perm[at] = i
-                    at += 1
-        elif at < end:
-            lowest, ties = key.dtype.type(0), end - at  # the lowest key that is kept, found eight bits at a time
-            for shift in range(8 * key.itemsize - 8, -8, -8):
-                count = np.zeros(256, np.int64)
-                for i in range(first, last):
-                    digit = (key[i] ^ lowest) >> key.dtype.type(shift)
-                    if digit < 256:  # the same higher bits
-                        count[digit] += 1
-                digit = 255
-                while count[digit] < ties:
-                    ties -= count[digit]
-                    digit -= 1
-                lowest |= key.dtype.type(digit) << key.dtype.type(shift)
-            for i in range(first, last):
-                if key[i] > lowest or (key[i] == lowest and ties > 0):
-                    ties -= key[i] == lowest
-                    perm[at] = i
-                    at += 1
+                digit = (key[i] ^ lowest) >> key.dtype.type(shift)
+                if digit < 256:  # the same higher bits
+                    count[digit] += 1
+            digit = 255
+            while digit > 0 and count[digit] < ties:
+                ties -= count[digit]
+                digit -= 1
+            lowest |= key.dtype.type(digit) << key.dtype.type(shift)
+            if count[digit] == ties:
+                break
+        for i in range(first, last):
+            if key[i] > lowest or (key[i] == lowest and ties > 0):
+                ties -= key[i] == lowest
+                perm[at] = i
+                at += 1
     return perm
 
 
@@ -162,25 +154,31 @@ def readout_torch(h: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([highest, total / size.clamp(min=1), total], dim=1), where
 
 
-@kernel
-def readout_loop(h: Array, ptr: Array) -> Array:
+def readout_loop(h: Tensor, ptr: Tensor) -> Tensor:
     """The same, compiled, without the places of the maxima."""
+    out = np.zeros((len(ptr) - 1, 3 * h.size(1)), array(h).dtype)
+    _readout(array(ptr), array(h), out)
+    return torch.from_numpy(out)
+
+
+@kernel
+def _readout(ptr: Array, h: Array, out: Array) -> None:
+    """Fills ``out``, which holds zeros."""
     d = h.shape[1]
-    out = np.zeros((len(ptr) - 1, 3 * d), h.dtype)
     for g in range(len(ptr) - 1):
         first, last = ptr[g], ptr[g + 1]
-        if first == last:
-            continue
-        highest, total = h[first].copy(), h[first].copy()
-        for i in range(first + 1, last):
-            row = h[i]
+        if first < last:
             for c in range(d):
-                highest[c] = row[c] if row[c] > highest[c] else highest[c]
-                total[c] += row[c]
-        size = h.dtype.type(last - first)
-        for c in range(d):
-            out[g, c], out[g, d + c], out[g, 2 * d + c] = highest[c], total[c] / size, total[c]
-    return out
+                out[g, c] = h[first, c]
+                out[g, 2 * d + c] = h[first, c]
+            for i in range(first + 1, last):
+                for c in range(d):
+                    if h[i, c] > out[g, c]:
+                        out[g, c] = h[i, c]
+                    out[g, 2 * d + c] += h[i, c]
+            size = h.dtype.type(last - first)
+            for c in range(d):
+                out[g, d + c] = out[g, 2 * d + c] / size
 
 
 def readout_backward_torch(grad: Tensor, where: Tensor, ptr: Tensor) -> Tensor:
@@ -205,7 +203,7 @@ def _readout_backward(ptr: Array, h: Array, out: Array, grad: Array, grad_h: Arr
     """The gradient of the rows: a maximum's goes to the one row that has it (the first of equals)."""
     d = h.shape[1]
     for g in range(len(ptr) - 1):
-        size = h.dtype.type(max(ptr[g + 1] - ptr[g], 1))
+        size = h.dtype.type(ptr[g + 1] - ptr[g])
         row, rest = np.empty(d, h.dtype), np.empty(d, h.dtype)
         for c in range(d):
             row[c], rest[c] = grad[g, 2 * d + c] + grad[g, d + c] / size, grad[g, c]
