@@ -44,9 +44,52 @@ def folder_of(tmp_path, labels_csv=None, **graphs):
     return folder
 
 
-# ---- one graph ----
-
 words = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
+
+
+@st.composite
+def node_link_documents(draw):
+    """Node-link JSON as anyone may write it: names and values of several kinds, some of them missing or wrong."""
+    kind = draw(st.sampled_from(["numbers", "text", "any"]))
+    names = {"numbers": st.none(), "text": words, "any": st.sampled_from([0, 1, 2, "0", "a", True, 1.0, None])}[kind]
+    values = draw(st.sampled_from([st.integers(0, 3), words, st.sampled_from([1, 0.5, "x", True, None, [1, 2], [1]])]))
+    weights = draw(st.sampled_from([st.floats(0, 2), st.sampled_from([1, 2.5, "x", None, True, 1e400])]))
+    sure = draw(st.booleans())  # whether every node and edge has everything
+    nodes = []
+    for i in range(draw(st.integers(0, 5))):
+        node = {"id": i if kind == "numbers" else draw(names), "label": draw(values), "mass": draw(values)}
+        nodes.append(node if sure else {k: v for k, v in node.items() if draw(st.integers(0, 9))})
+    ends = st.sampled_from([node.get("id") for node in nodes] + ([] if sure and nodes else [7]))
+    edges = []
+    for _ in range(draw(st.integers(0, 6))):
+        edge = {"source": draw(ends), "target": draw(ends), "weight": draw(weights), "key": 0}
+        edges.append(edge if sure else {k: v for k, v in edge.items() if draw(st.integers(0, 9))})
+    flags = {name: draw(st.booleans()) for name in ("directed", "multigraph")}
+    return flags | {"nodes": nodes, draw(st.sampled_from(["links", "edges"])): edges}
+
+
+@given(node_link_documents())
+@settings(max_examples=300)
+def test_a_json_file_is_read_as_its_networkx_graph_is(tmp_path_factory, document):
+    file = tmp_path_factory.getbasetemp() / "document.json"
+    file.write_text(json.dumps(document))
+    found = []
+    for read_file in (FileGraph.read, lambda file: FileGraph.of(read_graph(file), str(file))):
+        try:
+            graph = read_file(file)
+        except DataError as error:
+            found.append(str(error))
+            continue
+        ends = [tuple(sorted(pair)) for pair in graph.edge_index.T.tolist()]
+        of_edges = [{k: c.values[i] for k, c in graph.edge_columns.items() if c.values} for i in range(len(ends))]
+        edges = sorted(zip(ends, of_edges, strict=True), key=str)
+        kinds = {k: c.kind for k, c in graph.edge_columns.items()}
+        names = graph.columns, graph.edge_attributes, graph.lacking, graph.wrong_edges, graph.wrong_weight
+        found.append((graph.size, edges, kinds, *names))
+    assert found[0] == found[1]
+
+
+# ---- one graph ----
 
 
 @st.composite

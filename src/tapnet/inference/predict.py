@@ -179,16 +179,18 @@ class _Run(NamedTuple):
 
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
         group: list[tuple[str, FileGraph]] = []
+        nodes = 0
         with self._counting(len(names), folder.name) as advance:
             for number, name in enumerate(names, 1):
                 try:
                     group.append((prefix + name, FileGraph.read(folder / name)))
+                    nodes += group[-1][1].size
                 except DataError as error:
                     self.on_error(error)
-                full = len(group) == GRAPHS_AT_ONCE or sum(graph.size for _, graph in group) > NODES_AT_ONCE
+                full = len(group) == GRAPHS_AT_ONCE or nodes > NODES_AT_ONCE
                 if group and (full or number == len(names)):
                     yield from self._of_group(group)
-                    group = []
+                    group, nodes = [], 0
                 advance(1)
 
     def _of_group(self, group: Sequence[tuple[str, FileGraph]]) -> Iterator[PredictedGroup]:

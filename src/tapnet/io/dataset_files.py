@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from tapnet.errors import DataError
-from tapnet.io.archive import Place, children, open_archive, readable_files
+from tapnet.io.archive import Place, open_archive, readable_files, subfolders
 from tapnet.io.tables import LABELS, TARGETS
 
 Kind = Literal["tu", "text", "graphs", "molecules", "matrices"]
@@ -109,7 +109,7 @@ def is_tu_file(name: str, prefix: str) -> bool:
 
 
 def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
-    inner = [child for child in children(folder) if child.is_dir() and not child.name.startswith(("_", "."))]
+    inner = [child for child in subfolders(folder) if not child.name.startswith(("_", "."))]
     places = (folder, *sorted(inner, key=lambda child: child.name))
     files = [(place, file) for place in places for file in _files(place, lambda file: file.lower().endswith(".txt"))]
     end = "_graph_indicator.txt"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tapnet.errors import DataError
 from tapnet.io.archive import Place, read_content
 from tapnet.io.graphml import parse_graphml
-from tapnet.io.node_link import parse_node_link
+from tapnet.io.node_link import PlainGraph, parse_node_link, parse_plain_graph
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -19,6 +19,13 @@ MAX_FILE_BYTES = 1 << 27  # about half a million nodes; larger graphs belong int
 def read_graph(file: Place) -> nx.Graph:
     """The graph of a .graphml or .json file, with its own node names and attributes; a DataError if it is wrong."""
     return parse_graph(read_content(file, MAX_FILE_BYTES + 1), str(file))
+
+
+def read_plain_graph(file: Place) -> nx.Graph | PlainGraph:
+    """The same, as columns where it is plain JSON."""
+    content = read_content(file, MAX_FILE_BYTES + 1)
+    json = file.name.lower().endswith(".json") and len(content) <= MAX_FILE_BYTES
+    return (parse_plain_graph(content) if json else None) or parse_graph(content, str(file))
 
 
 def parse_graph(content: bytes, name: str, check_size: Callable[[int, int], None] | None = None) -> nx.Graph:

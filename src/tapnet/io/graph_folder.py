@@ -31,7 +31,8 @@ from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import Place, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
-from tapnet.io.graph_file import read_graph
+from tapnet.io.graph_file import read_graph, read_plain_graph
+from tapnet.io.node_link import PlainGraph
 from tapnet.io.tables import LABELS, TARGETS, Listing, list_graphs
 from tapnet.progress import counting
 
@@ -69,7 +70,16 @@ class FileGraph:
     @classmethod
     def read(cls, file: Place) -> FileGraph:
         """Reads a .graphml or .json file."""
-        return cls.of(read_graph(file), str(file))
+        graph = read_plain_graph(file)
+        if not isinstance(graph, PlainGraph):
+            return cls.of(graph, str(file))
+        if not all(map(is_finite_number, graph.edge_columns.get(WEIGHT, ()))):
+            return cls.of(read_graph(file), str(file))
+        columns, edge_columns = (
+            {name: _column(values) for name, values in of.items()} for of in (graph.node_columns, graph.edge_columns)
+        )
+        ends, names = np.asarray(graph.ends, dtype=np.int64), frozenset(graph.edge_columns)
+        return cls(str(file), graph.size, ends, columns, names, edge_columns=edge_columns)
 
     @classmethod
     def of(cls, graph: nx.Graph, file: str) -> FileGraph:
@@ -128,6 +138,8 @@ class FileGraph:
 
 
 def _column(values: list[Any]) -> Column:
+    if (types := set(map(type, values))) <= {int, float} or types == {str}:  # as most are
+        return Column("words" if str in types else "numbers", values)
     if all(_is_number(v) for v in values):
         return Column("numbers", values)
     if all(_is_number(v) or isinstance(v, str | bool) for v in values):
