@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -105,6 +105,13 @@ class GraphClassifier(nn.Module, ABC):
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""
         return []
+
+    def structure(self, batch: GraphBatch) -> Mapping[str, Tensor]:
+        """What the network makes of the graphs and their categories before any weight, as ``batch.prepared`` holds it.
+
+        With it in the batch the categories may be given as rows of floats, through which gradients flow.
+        """
+        return {}
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.
