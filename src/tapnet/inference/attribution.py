@@ -102,12 +102,17 @@ def attribute_graphs(
         >>> found = attribute_graphs(load_model("runs/MUTAG"), mutag, range(10))  # doctest: +SKIP
         >>> found.nodes[found.ptr[3] : found.ptr[4]]  # of graph 3  # doctest: +SKIP
     """
-    if method not in get_args(Method):
-        near = did_you_mean(str(method), get_args(Method))
-        raise SettingError(f"method is one of {', '.join(get_args(Method))}, not {method!r}{near}")
+    check_method(method)
     chosen = find_target(model, target)
     encoded = model.encode(dataset if graphs is None else dataset.subset(graphs))
     return Probe(model.network, encoded, chosen).attributions(method, edges)
+
+
+def check_method(method: str) -> None:
+    """Raises a SettingError unless there is a method of that name."""
+    if method not in get_args(Method):
+        near = did_you_mean(str(method), get_args(Method))
+        raise SettingError(f"method is one of {', '.join(get_args(Method))}, not {method!r}{near}")
 
 
 def find_target(model: SavedModel, target: object) -> int | None:
@@ -121,9 +126,11 @@ def find_target(model: SavedModel, target: object) -> int | None:
     classes = model.task == "classification"
     values = model.classes if classes else model.card.target_names or ()
     names = model.class_names if classes else model.target_names
-    for known in (list(values), list(map(str, values)), list(names)):
-        if known.count(target if known == list(values) else str(target)) == 1:
-            return known.index(target if known == list(values) else str(target))
+    ways: list[tuple[list[object], object]] = [(list(values), target)]
+    ways += [(list(map(str, values)), str(target)), (list(names), str(target))]
+    for known, wanted in ways:
+        if known.count(wanted) == 1:
+            return known.index(wanted)
     listed = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
     raise SettingError(f"the model predicts {listed}, not {str(target)[:60]!r}{did_you_mean(str(target), names)}")
 
@@ -160,17 +167,17 @@ class Probe:
 
     def attributions(self, method: Method, edges: bool = True) -> Attributions:
         """``attribute_graphs``"""
-        data, every = self.encoded, torch.arange(len(self.encoded))
+        data = self.encoded
+        errors: FloatArray = np.zeros(data.num_nodes)
+        baseline = self.empty_values(torch.arange(len(data)))
         if method == "occlusion":
-            nodes, errors = self.without_nodes(), np.zeros(data.num_nodes)
-            baseline = np.full(len(data), np.nan) if not len(data) else self.empty_values(every)
+            nodes = self.without_nodes()
         elif method == "shapley":
             parts = [self.shapley(g) for g in range(len(data))]
             nodes, errors = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-            baseline = self.empty_values(every)
         else:
             pairs = [self.integrated_gradients(g) for g in range(len(data))]
-            nodes, errors = np.concatenate([rows for rows, _ in pairs]), np.zeros(data.num_nodes)
+            nodes = np.concatenate([rows for rows, _ in pairs])
             baseline = np.asarray([start for _, start in pairs])
         ends, lost = self.without_edges() if edges else (torch.zeros(3, 0, dtype=torch.int64), np.zeros(0))
         return Attributions(
@@ -221,7 +228,8 @@ class Probe:
             there[batch.ptr[:-1] + node[parts]] = False
             return _with_nodes(batch, there)
 
-        return self.value[graph] - self._values(self._run(graph, all_but_one), graph)
+        lost: FloatArray = self.value[graph] - self._values(self._run(graph, all_but_one), graph)
+        return lost
 
     def without_edges(self) -> tuple[Tensor, FloatArray]:
         """``[3, E]`` the graph and both ends of each edge, and ``[E]`` what the value of the graph loses without it."""
