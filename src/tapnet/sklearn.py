@@ -243,7 +243,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Args:
             graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
-            method: ``"occlusion"``, ``"shapley"`` or ``"gradients"``, as `SavedModel.explain` has them.
+            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as `SavedModel.explain` has them.
             target: The class or number to speak of; None: the predicted class, or the first number.
 
         Returns:

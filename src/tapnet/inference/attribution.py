@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -25,7 +26,7 @@ from tapnet.training.task import answers
 if TYPE_CHECKING:
     from tapnet.inference.model import SavedModel
 
-Method = Literal["occlusion", "shapley", "gradients"]
+Method = Literal["occlusion", "masking", "shapley", "gradients"]
 FloatArray = NDArray[np.float64]
 
 NODES_AT_ONCE = 1 << 16  # of perturbed copies, in one forward pass
@@ -82,7 +83,8 @@ def attribute_graphs(
         model: Any trained network.
         dataset: The graphs, as they are loaded; they are encoded here.
         graphs: The numbers of some graphs; None: all.
-        method: ``"occlusion"`` (what the value loses without the node), ``"shapley"`` (its share of the value over all
+        method: ``"occlusion"`` (what the value loses without the node), ``"masking"`` (what it loses if the node stays,
+            but has the mean features of the graph's nodes), ``"shapley"`` (the node's share of the value over all
             orders in which nodes can be added; exact up to 12 nodes, else sampled) or ``"gradients"`` (integrated
             gradients from features that are all zero).
         target: The class, label or number to speak of, by its name; None: the predicted class, the most probable
@@ -172,6 +174,8 @@ class Probe:
         baseline = self.empty_values(torch.arange(len(data)))
         if method == "occlusion":
             nodes = self.without_nodes()
+        elif method == "masking":
+            nodes = self.masked_nodes()
         elif method == "shapley":
             parts = [self.shapley(g) for g in range(len(data))]
             nodes, errors = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
@@ -231,6 +235,29 @@ class Probe:
         lost: FloatArray = self.value[graph] - self._values(self._run(graph, all_but_one), graph)
         return lost
 
+    def masked_nodes(self) -> FloatArray:
+        """``[N]`` what the value of each node's graph loses if the node has the mean features of the graph's nodes."""
+        data, rows = self._data_with_rows
+        owner = repeated(torch.arange(len(data)), data.nodes_per_graph)
+        total = torch.zeros(len(data), rows.size(1), dtype=torch.float64).index_add_(0, owner, rows.double())
+        mean = (total / data.nodes_per_graph.clamp(min=1).unsqueeze(1)).to(rows.dtype)
+        node = torch.arange(len(owner)) - data.node_ptr[owner]
+
+        def one_of_the_mean(parts: Tensor, batch: GraphBatch) -> GraphBatch:
+            x = rows[concatenated_ranges(data.node_ptr[owner[parts]], batch.nodes_per_graph)]
+            x[batch.ptr[:-1] + node[parts]] = mean[owner[parts]]
+            return replace(batch, x=x)
+
+        lost: FloatArray = self.value[owner] - self._values(self._run(owner, one_of_the_mean, data), owner)
+        return lost
+
+    @cached_property
+    def _data_with_rows(self) -> tuple[GraphDataset, Tensor]:
+        """The graphs with rows of floats in the place of categories, and these rows ``[N, F]``."""
+        weight = next(self.network.parameters(), torch.zeros(0))
+        rows = dense_rows(self.encoded.x, self.encoded.num_features).to(weight.dtype)
+        return replace(self.encoded, x=rows, prepared=self.network.structure(self.encoded)), rows
+
     def without_edges(self) -> tuple[Tensor, FloatArray]:
         """``[3, E]`` the graph and both ends of each edge, and ``[E]`` what the value of the graph loses without it."""
         data = self.encoded
@@ -263,13 +290,19 @@ class Probe:
             return self.network.outputs(_with_nodes(two, there)).logits[1:]
 
     @torch.inference_mode()
-    def _run(self, graph: Tensor, perturb: Callable[[Tensor, GraphBatch], GraphBatch]) -> Tensor:
+    def _run(
+        self,
+        graph: Tensor,
+        perturb: Callable[[Tensor, GraphBatch], GraphBatch],
+        data: GraphDataset | None = None,
+    ) -> Tensor:
         """``[M, C]`` the outputs for perturbed copies of these graphs, in batches that fit into memory."""
-        sizes, found = self.encoded.nodes_per_graph[graph], torch.zeros(len(graph), self.outputs.size(1))
-        found = found.to(self.outputs.dtype)
-        for chunk in _chunks(sizes, NODES_AT_ONCE):
+        data = self.encoded if data is None else data
+        sizes, found = data.nodes_per_graph[graph], self.outputs.new_zeros(len(graph), self.outputs.size(1))
+        floats = 1 if isinstance(data.x, MixedFeatures) or data.x.dim() == 1 else data.x.size(1)
+        for chunk in _chunks(sizes, min(NODES_AT_ONCE, max(1, FLOATS_AT_ONCE // max(floats, 1)))):
             for parts in self.network.micro_batches(chunk, sizes[chunk]):
-                batch = perturb(parts, self.encoded.batch(graph[parts]))
+                batch = perturb(parts, data.batch(graph[parts]))
                 found[parts] = self.network.outputs(batch).logits if batch.num_nodes else self._empty_outputs()
         return found
 
@@ -321,32 +354,24 @@ class Probe:
         Raises:
             SettingError: No gradient reaches the input.
         """
-        one = self.encoded.batch([graph])
-        rows = dense_rows(one.x, self._in_channels()).to(self._dtype())
-        shares = (torch.arange(STEPS) + 0.5) / STEPS
-        total = torch.zeros_like(rows)
-        structure = self.network.structure(one)
-        for chunk in shares.split(max(1, FLOATS_AT_ONCE // max(rows.numel(), 1))):
-            batch = self.encoded.batch([graph] * len(chunk))
-            prepared = {name: torch.cat([value] * len(chunk)) for name, value in structure.items()}
-            x = (chunk.to(rows.dtype).view(-1, 1, 1) * rows).flatten(0, 1).requires_grad_()
+        data = self._data_with_rows[0]
+        one = data.batch([graph])
+        assert isinstance(one.x, Tensor)
+        rows, total = one.x, torch.zeros_like(one.x)
+        for shares in ((torch.arange(STEPS) + 0.5) / STEPS).split(max(1, FLOATS_AT_ONCE // max(rows.numel(), 1))):
+            copies = [graph] * len(shares)
+            x = (shares.to(rows.dtype).view(-1, 1, 1) * rows).flatten(0, 1).requires_grad_()
             with torch.enable_grad():
-                outputs = self.network.outputs(replace(batch, x=x, prepared=prepared)).logits
-                value = target_values(self.network, outputs, self.target[[graph] * len(chunk)]).sum()
+                outputs = self.network.outputs(replace(data.batch(copies), x=x)).logits
+                value = target_values(self.network, outputs, self.target[copies]).sum()
                 gradient = torch.autograd.grad(value, x, allow_unused=True)[0] if value.requires_grad else None
             if gradient is None:
                 name = type(self.network).__name__
-                raise SettingError(f"no gradient reaches the input of {name}; occlusion and shapley need none")
-            total += gradient.view(len(chunk), *rows.shape).sum(dim=0)
+                raise SettingError(f"no gradient reaches the input of {name}; the other methods need none")
+            total += gradient.view(len(shares), *rows.shape).sum(dim=0)
         with torch.inference_mode():
-            start = self.network.outputs(replace(one, x=torch.zeros_like(rows), prepared=structure)).logits
+            start = self.network.outputs(replace(one, x=torch.zeros_like(rows))).logits
         return (total * rows).sum(dim=1).double().numpy() / STEPS, float(self._values(start, torch.tensor([graph]))[0])
-
-    def _in_channels(self) -> int:
-        return self.encoded.num_features
-
-    def _dtype(self) -> torch.dtype:
-        return next((p.dtype for p in self.network.parameters()), torch.float32)
 
 
 def target_values(network: GraphClassifier, outputs: Tensor, target: Tensor) -> Tensor:

@@ -149,7 +149,8 @@ def attribute_graph(
     Args:
         model: Any trained network.
         graph: From `find_graph`.
-        method: ``"occlusion"``, ``"shapley"`` or ``"gradients"``; see `tapnet.inference.attribution.attribute_graphs`.
+        method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
+            `tapnet.inference.attribution.attribute_graphs` has them.
         target: The class, label or number to speak of; None: the predicted class, the most probable label, or the
             first number.
         classes: What to call the classes; None: by their names.

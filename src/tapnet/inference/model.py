@@ -331,7 +331,7 @@ class SavedModel:
         Args:
             graph: a NetworkX graph or PyG ``Data``; a file with one graph; a SMILES, where the model reads molecules;
                 or a graph of the data set, by its number or by the name of its file.
-            method: ``"occlusion"``, ``"shapley"`` or ``"gradients"``, as
+            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
                 :func:`tapnet.inference.attribution.attribute_graphs` has them.
             target: the class, label or number to speak of; None: the predicted class, the most probable label, or the
                 first number.

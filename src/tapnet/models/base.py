@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from tapnet._loops.jit import FLOATS
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset, Task
+from tapnet.data.dataset import GraphDataset, Prepared, Task
 from tapnet.errors import SettingError
+from tapnet.nn.pool.base import Pooling
 from tapnet.ops.compiler import compiler_disabled
 
 
@@ -106,12 +107,14 @@ class GraphClassifier(nn.Module, ABC):
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""
         return []
 
-    def structure(self, batch: GraphBatch) -> Mapping[str, Tensor]:
-        """What the network makes of the graphs and their categories before any weight, as ``batch.prepared`` holds it.
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """What the network computes of the graphs before any weight has a say, for ``dataset.prepared``.
 
-        With it in the batch the categories may be given as rows of floats, through which gradients flow.
+        With it, batches may have rows of floats in the place of categories, and graphs whose features are changed are
+        not looked at anew.
         """
-        return {}
+        layers = [module for module in self.modules() if isinstance(module, Pooling)]
+        return {name: values for layer in layers for name, values in layer.structure(dataset).items()}
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.

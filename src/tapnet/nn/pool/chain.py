@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
@@ -15,7 +15,7 @@ from torch.nn.functional import embedding_bag
 from tapnet._loops.jit import Array, array
 from tapnet._loops.ranges import offsets, repeated
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Prepared
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.io.computed_cache import PerItem, computed_now, computed_once
@@ -66,6 +66,15 @@ class ChainPooling(Pooling):
         chain = make_chain(cls.chain_kind, ratios, cls.default_vectors if vectors is None else vectors)
         chains = chains_of_dataset(dataset, chain, chain_sizes(chain, dataset.nodes_per_graph))
         return replace(dataset, prepared={**dataset.prepared, cls.chain_kind: chains})
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """The chains of the graphs, as `prepare` has them, but not cached; the first step has them for all."""
+        if self.level > 0:
+            return {}
+        sizes = chain_sizes(self.chain, dataset.nodes_per_graph)
+        return {
+            self.chain_kind: Chains(self.chain, sizes, computed_now(len(dataset), _compute(dataset, self.chain, sizes)))
+        }
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
         """[N, in] → [K, out] and the coarser graphs, whose edges have weights."""
@@ -191,12 +200,7 @@ class Chains:
 
 def chains_of_dataset(dataset: GraphDataset, chain: Chain, sizes: Tensor) -> Chains:
     """Computed once, then read from the cache."""
-    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
-
-    def compute(graph: int) -> Mapping[str, Array]:
-        matrix = dense(rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1], col)
-        return chain_arrays(matrix, chain, sizes[1:, graph].tolist())
-
+    compute = _compute(dataset, chain, sizes)
     settings = {"ratios": chain.ratios, "vectors": chain.vectors, "version": VERSION}
     title = f"{dataset.name}: coarser graphs"
 
@@ -208,6 +212,17 @@ def chains_of_dataset(dataset: GraphDataset, chain: Chain, sizes: Tensor) -> Cha
 
     arrays = computed_once(chain.kind, dataset.checksum, settings, len(dataset), compute, title, fits=fits)
     return Chains(chain, sizes, arrays)
+
+
+def _compute(dataset: GraphDataset, chain: Chain, sizes: Tensor) -> Callable[[int], Mapping[str, Array]]:
+    """What computes the arrays of one graph."""
+    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
+
+    def compute(graph: int) -> Mapping[str, Array]:
+        matrix = dense(rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1], col)
+        return chain_arrays(matrix, chain, sizes[1:, graph].tolist())
+
+    return compute
 
 
 def _fits(arrays: Mapping[str, PerItem], name: str, rows: Tensor, columns: Tensor) -> bool:
