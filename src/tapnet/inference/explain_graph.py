@@ -19,7 +19,7 @@ from torch import Tensor
 from tapnet.data._molecule_arrays import ATOM_COLUMNS
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import MixedFeatures
-from tapnet.errors import DataError, DatasetNotFoundError, SettingError
+from tapnet.errors import DataError, DatasetNotFoundError, SettingError, TapnetError
 from tapnet.files import check_name, path_exists, printable
 from tapnet.inference.attribution import Method, Probe, check_method, find_target
 from tapnet.inference.attribution_fidelity import measure_fidelity
@@ -230,7 +230,7 @@ def _described(model: SavedModel, graph: FoundGraph, read: GraphDataset, explana
     said = explanation.probabilities
     if not np.isfinite(said).all():
         raise DataError(f"{graph.name}: the model's answer is not a number")
-    category, names = _displayed_categories(read, model)
+    category, names = displayed_categories(read, model)
     data = graph.data
     return ExplainedGraph(
         graph.name,
@@ -259,8 +259,8 @@ def answer_words(model: SavedModel, values: Sequence[float]) -> str:
     return ", ".join(words[:MOST_SHOWN]) + (f" and {len(words) - MOST_SHOWN} more" if len(words) > MOST_SHOWN else "")
 
 
-def _displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor, tuple[str, ...]]:
-    """[N] the category that each node is drawn with, and their names; of several columns the first is shown."""
+def displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor, tuple[str, ...]]:
+    """``[N]`` the category that each node is shown with, and their names; of several columns the first."""
     x, names = read.x, (*model.category_names, "unknown")
     if read.categories is None:
         return torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
@@ -315,18 +315,20 @@ def find_graph(
     is_number = re.fullmatch("-?[0-9]{1,18}", text) is not None
     if not is_number and path_exists(Path(text)):
         return _read_file(model, Path(text), data_dir)
-    if not is_number and dataset is None and _reads_molecules(model) and _is_smiles(text):
+    molecules = not is_number and dataset is None and _reads_molecules(model)
+    if molecules and _is_smiles(text):
         return FoundGraph(model.to_dataset(GraphDataset.from_smiles([text])), 0, printable(text))
+    no_smiles = ", no valid SMILES" if molecules else ""
     try:
         if dataset is None:
             data = load_training_data(model, data_dir)
         else:
             data = load_dataset(dataset, data_dir, features=model.features, download=False)
-    except DatasetNotFoundError as error:
-        if dataset is not None:
+    except TapnetError as error:
+        if dataset is not None or (is_number and not isinstance(error, DatasetNotFoundError)):
             raise
         if not is_number:
-            raise DataError(f"{text}: no such file") from None
+            raise DataError(f"{text}: no such file{no_smiles}") from None
         raise DatasetNotFoundError(f"graph {text} of which data set? Give dataset=NAME ({error})") from None
     if is_number and not 0 <= int(text) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {text}")
@@ -336,7 +338,7 @@ def find_graph(
         files = []
     numbers = [int(text)] if is_number else [i for i, file in enumerate(files) if text in (file, Path(file).stem)]
     if len(numbers) != 1:
-        raise DataError(f"{text}: no such file, and {data.name} has no graph of that name")
+        raise DataError(f"{text}: no such file{no_smiles}, and {data.name} has no graph of that name")
     return dataset_graph(model, data, numbers[0], files)
 
 

@@ -192,7 +192,7 @@ class GraphExplanation:
 
     def report(self) -> str:
         """The prediction, the nodes with the largest attributions, groups and the fidelity, in a few lines."""
-        return "\n".join([self._headline(), *self._attribution_lines()])
+        return "\n".join([self._headline() if self.graph is None else str(self.graph), *self._attribution_lines()])
 
     def __repr__(self) -> str:
         lines = [self._headline(), *self._attribution_lines()]

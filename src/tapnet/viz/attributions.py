@@ -25,6 +25,7 @@ MOST_COLUMNS = 4
 MOST_NAMED = 40  # nodes; in larger graphs the first ten are named
 TOP = 10
 SMALLEST = 0.45  # of a node's area
+WRAP = 46  # characters of a title
 AGAINST = "#1b3a57"  # the outline of what speaks against the target: seen in grey print, too
 
 
@@ -45,23 +46,24 @@ def draw_attributions(explanations: Sequence[GraphExplanation], *, kept: bool = 
     largest = max((float(np.abs(v).max(initial=0)) for v in values), default=0) or 1.0
     layers = max(len(e.graph.explanation.layers) if e.graph else 0 for e in explanations) if kept else 0
     columns = layers or min(MOST_COLUMNS, len(explanations))
-    blocks = len(explanations) if layers else -(-len(explanations) // columns)
-    width = 0.9 + PANEL_INCHES * max(columns, 1)
-    figure, _ = new_figure(width, 0.6 + blocks * (PANEL_INCHES + 0.6) * (2 if layers else 1))
-    figure.clear()
-    grid = figure.add_gridspec(blocks * (2 if layers else 1), columns)
-    panels = []
+    rows = 2 * len(explanations) if layers else -(-len(explanations) // columns)
+    figure, axes = new_figure(0.3 + PANEL_INCHES * columns, 0.9 + (PANEL_INCHES + 0.3) * rows, rows, columns)
+    drawn = set[tuple[int, int]]()
     for i, explanation in enumerate(explanations):
-        ax = figure.add_subplot(grid[2 * i, :] if layers else grid[divmod(i, columns)])
-        panels.append(ax)
-        _draw(ax, explanation, largest)
+        place = (2 * i, 0) if layers else divmod(i, columns)
+        drawn.add(place)
+        _draw(axes[place], explanation, largest)
         for j, layer in enumerate(explanation.graph.explanation.layers if layers and explanation.graph else ()):
-            below = figure.add_subplot(grid[2 * i + 1, j])
+            drawn.add((2 * i + 1, j))
             nodes = np.zeros(len(explanation.nodes), dtype=bool)
             nodes[layer.nodes[layer.kept]] = True
-            _draw_kept(below, explanation, nodes)
-            below.set_title(f"after pooling {j + 1}: {int(nodes.sum())} of {len(layer.nodes)} nodes", fontsize=8)
-    _draw_scale(figure, panels, sorted({e.unit for e in explanations}), largest)
+            _draw_kept(axes[2 * i + 1, j], explanation, nodes)
+            title = f"after pooling {j + 1}: {int(nodes.sum())} of {len(layer.nodes)} nodes"
+            axes[2 * i + 1, j].set_title(title, fontsize=8)
+    for row, column in np.ndindex(rows, columns):
+        if (row, column) not in drawn:
+            axes[row, column].axis("off")
+    _draw_scale(figure, axes, explanations, largest)
     return figure
 
 
@@ -76,7 +78,7 @@ def _draw(ax: Axes, explanation: GraphExplanation, largest: float) -> None:
     bands = [colour or "#ffffff" for colour in diverging_colours(edges, largest)]
     strength = np.sqrt(np.abs(nodes) / largest)
     if graph.smiles is not None:
-        widths = 7 * np.sqrt(np.abs(edges) / largest)
+        widths = 11 * np.sqrt(np.abs(edges) / largest)
         draw_molecule(
             ax,
             graph.smiles,
@@ -87,24 +89,24 @@ def _draw(ax: Axes, explanation: GraphExplanation, largest: float) -> None:
                 (*ends, band, float(w)) for ends, band, w in zip(graph.edges.T.tolist(), bands, widths, strict=True)
             ],
         )
-        at = atom_positions(graph.smiles)
+        at, reach = atom_positions(graph.smiles), 15.0
         named = np.argsort(-np.abs(nodes), kind="stable")[:TOP].tolist()
-        _write_names(ax, at, names, named, graph.edges)
     else:
-        at = graph_layout(graph.edges, len(nodes))
+        at, reach = graph_layout(graph.edges, len(nodes)), 10.0
         usual = node_size(at, PANEL_INCHES)
         thickness = edge_width(usual, len(at), graph.edges.shape[1])
         areas = usual * (SMALLEST + (1 - SMALLEST) * strength)
         marks = node_marks(graph, usual)
         draw_graph(ax, at, graph.edges[:, :0], fill=colours, size=areas.tolist(), labels=marks, faint=graph.edges)
         _outline(ax, at, areas, nodes, graph.edges, bands, thickness * (1 + 2 * np.sqrt(np.abs(edges) / largest)))
-        _write_names(ax, at, names, named, graph.edges)
-    width = 46
-    lines = textwrap.wrap(str(graph), width)[:3]
+    _write_names(ax, at, names, named, graph.edges, reach)
+    lines = textwrap.wrap(str(graph), WRAP)[:3]
     if explanation.fidelity is not None:
-        level = explanation.fidelity.levels[1]
-        change = f"without the top {level.percent} %: {-level.necessity:+.2g}; random {-level.random.necessity:+.2g}"
-        lines.append(change + (" (beats chance)" if explanation.fidelity.beats_chance else " (no better than chance)"))
+        level, numbers = explanation.fidelity.levels[1], graph.task == "regression"
+        changes = (c if numbers else -c for c in (level.necessity, level.random.necessity))
+        without, random = (f"{c:.2g}" if numbers else f"{c:+.2g}" for c in changes)
+        verdict = "beats chance" if explanation.fidelity.beats_chance else "not better than chance"
+        lines += [f"without the top {level.percent} %: {without}; random {random}", verdict]
     ax.set_title("\n".join(lines), fontsize=8, parse_math=False)
 
 
@@ -146,37 +148,39 @@ def _draw_kept(ax: Axes, explanation: GraphExplanation, kept: NDArray[np.bool_])
 
 
 def _write_names(
-    ax: Axes, at: NDArray[np.float64], names: Sequence[str], which: Sequence[int] | range, edges: NDArray[np.int64]
+    ax: Axes,
+    at: NDArray[np.float64],
+    names: Sequence[str],
+    which: Sequence[int] | range,
+    edges: NDArray[np.int64],
+    reach: float,
 ) -> None:
-    """The names of nodes, each on the side that its neighbours leave free."""
+    """The names of nodes, so many points from their middles, each on the side that its neighbours leave free."""
     away = np.zeros_like(at)
     for one, other in (edges, edges[::-1]):
         np.add.at(away, one, at[one] - at[other])
     length = np.linalg.norm(away, axis=1, keepdims=True)
-    away = np.where(length > 0, away / np.maximum(length, 1e-9), (0.0, 1.0))
+    away = np.where(length > 1e-6, away / np.maximum(length, 1e-9), (0.0, 1.0))
+    look: dict[str, Any] = {"fontsize": 5.5, "color": INK, "ha": "center", "va": "center", "parse_math": False}
+    look["bbox"] = {"boxstyle": "round,pad=0.1", "facecolor": "white", "alpha": 0.7, "linewidth": 0}
     for i in which:
-        ax.annotate(
-            names[i][:16],
-            tuple(at[i]),
-            tuple(9 * away[i]),
-            textcoords="offset points",
-            fontsize=5.5,
-            color=INK,
-            ha="center",
-            va="center",
-            zorder=5,
-            parse_math=False,
-        )
+        ax.annotate(names[i][:16], tuple(at[i]), tuple(reach * away[i]), textcoords="offset points", zorder=5, **look)
 
 
-def _draw_scale(figure: Figure, panels: Sequence[Axes], units: Sequence[str], largest: float) -> None:
+def _draw_scale(figure: Figure, axes: Any, explanations: Sequence[GraphExplanation], largest: float) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
+    units = sorted({e.unit for e in explanations})
+    graphs = [e.graph for e in explanations if e.graph is not None]
+    numbers = all(graph.task == "regression" for graph in graphs)
+    unit = units[0] if len(units) == 1 else "attribution" if numbers else "log odds"
+    low, high = ("lowers", "raises") if numbers else ("against", "for")
+    words = f"{low}  \u2190  {unit}  \u2192  {high}"
+    if any(graph.smiles is None for graph in graphs):
+        inside = {"degrees": "its degree", "attributes": ""}.get(graphs[0].features, "its category")
+        words += f"\nin a node: {inside}; outside: its name" if inside else ""
     scale = ScalarMappable(Normalize(-largest, largest), diverging_scale())
-    bar = figure.colorbar(scale, ax=list(panels), shrink=0.7, aspect=30, pad=0.02)
+    bar = figure.colorbar(scale, ax=axes, location="bottom", shrink=min(1.0, 1.4 / axes.shape[1] + 0.2), aspect=45)
     bar.ax.tick_params(labelsize=7)
-    unit = (
-        units[0] if len(units) == 1 else "log odds" if all(u.startswith("log odds") for u in units) else "attribution"
-    )
-    bar.set_label(f"against    {unit}    for", fontsize=8, parse_math=False)
+    bar.set_label(words, fontsize=8, parse_math=False)
