@@ -30,7 +30,7 @@ def main() -> None:
     print(f"A molecule of those that were held out, {y_test[0]}:")
     explanation = model.explain(test[0])
     print(explanation)
-    save(explanation.plot(), Path("molecule"), ("png",))
+    save(explanation.plot(kept=True), Path("molecule"), ("png",))
     print("\nWritten: molecule.png")
 
 
