@@ -1,4 +1,4 @@
-"""From molecules to a model: which atoms of a molecule its pooling layers kept, as text and as a picture."""
+"""From molecules to a model: what its prediction of a molecule rests on, and which atoms its pooling layers kept."""
 
 from pathlib import Path
 
