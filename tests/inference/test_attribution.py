@@ -266,6 +266,7 @@ def test_fidelity_tells_a_true_explanation_from_a_false_one(trained):
     opposite = measure_fidelity(probe, -np.asarray([n.attribution for n in found.nodes]), "the probability")
     assert not opposite.beats_chance
     assert "does not beat chance" in opposite.sentence
+    assert sum(level.necessity for level in opposite.levels) < sum(level.necessity for level in found.fidelity.levels)
     everything = measure_fidelity(probe, np.zeros(len(graphs[0])), "the probability")
     assert everything.levels[0].random == opposite.levels[0].random  # the same random nodes every time
 
