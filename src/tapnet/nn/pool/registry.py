@@ -13,8 +13,13 @@ from tapnet.errors import SettingError, did_you_mean
 from tapnet.nn.imports import class_digest, import_class
 from tapnet.nn.pool.base import Pooling, PoolSetup
 from tapnet.nn.pool.diff import DiffPool
+from tapnet.nn.pool.dmon import DMoNPool
 from tapnet.nn.pool.eigen import EigenPool
 from tapnet.nn.pool.haar import HaarPool
+from tapnet.nn.pool.hosc import HOSCPool
+from tapnet.nn.pool.just_balance import JustBalancePool
+from tapnet.nn.pool.mem import MemPool
+from tapnet.nn.pool.mincut import MinCutPool
 from tapnet.nn.pool.none import NoPool
 from tapnet.nn.pool.pyg import adapt
 from tapnet.nn.pool.sag import SAGPool
@@ -32,6 +37,11 @@ POOLS: dict[str, type[Pooling]] = {
     "sag": SAGPool,
     "eigen": EigenPool,
     "haar": HaarPool,
+    "mincut": MinCutPool,
+    "dmon": DMoNPool,
+    "just_balance": JustBalancePool,
+    "hosc": HOSCPool,
+    "mem": MemPool,
     "none": NoPool,
 }
 # What a layer's parameters are counted on: the first pooling layer of a TAPNet for MUTAG.
