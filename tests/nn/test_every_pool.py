@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
+from tapnet.io.load import load_dataset
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.pool.base import PoolSetup
 from tapnet.nn.pool.registry import POOLS
@@ -83,22 +84,20 @@ def test_gradients_reach_every_parameter(name):
 
 
 @every_pool
-def test_twenty_graphs_are_learned_by_heart(name, mutag):
+def test_twenty_graphs_are_learned_by_heart(name):
     torch.manual_seed(0)
-    classes = mutag.y
-    chosen = torch.cat([(classes == c).nonzero()[:10, 0] for c in (0, 1)])
+    mutag = load_dataset("MUTAG")
+    chosen = torch.cat([(mutag.y == c).nonzero()[10:20, 0] for c in (0, 1)])  # of the first ten two are alike
     batch = mutag.batch(chosen)
     mean_nodes = batch.num_nodes / batch.num_graphs
     model = TAPNet(7, 2, 32, ratios=(0.7, 0.6), pool=name, mean_nodes=mean_nodes, dropout=0.0, classifier_dropout=0.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
-    for _ in range(150):
-        outputs = model.train().outputs(batch)
-        loss = torch.nn.functional.cross_entropy(outputs.logits, batch.y)
-        if outputs.auxiliary is not None:
-            loss = loss + outputs.auxiliary
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    for _ in range(300):
+        outputs = model.outputs(batch)
         if (outputs.logits.argmax(1) == batch.y).all():
-            break
-    assert (model.eval()(batch).argmax(1) == batch.y).double().mean() == 1
+            return
+        loss = torch.nn.functional.cross_entropy(outputs.logits, batch.y)
+        optimizer.zero_grad()
+        (loss if outputs.auxiliary is None else loss + outputs.auxiliary).backward()
+        optimizer.step()
+    pytest.fail(f"{loss.item():.3f} after 300 steps")
