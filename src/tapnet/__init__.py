@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tapnet.io.load import load_dataset as load_dataset
     from tapnet.models.tapnet import TAPNet as TAPNet
     from tapnet.nn.link import link_prediction_loss as link_prediction_loss
+    from tapnet.nn.pool.registry import list_pools as list_pools
     from tapnet.nn.tap import TAPooling as TAPooling
     from tapnet.nn.tap import unpool as unpool
     from tapnet.sklearn import TAPClassifier as TAPClassifier
@@ -31,6 +32,7 @@ _HOMES = {
     "TapnetError": "tapnet.errors",
     "cross_validate": "tapnet.experiments.cross_validate",
     "link_prediction_loss": "tapnet.nn.link",
+    "list_pools": "tapnet.nn.pool.registry",
     "load_dataset": "tapnet.io.load",
     "load_model": "tapnet.inference.model",
     "unpool": "tapnet.nn.tap",

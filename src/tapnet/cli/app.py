@@ -56,9 +56,9 @@ class Command(_Tidy, TyperCommand):
         """Writes the names into the help of the option that takes one."""
         for param in self.params:
             if POOLS in (getattr(param, "help", None) or ""):
-                from tapnet.nn.pool.registry import available
+                from tapnet.nn.pool.registry import known_names
 
-                param.help = param.help.replace(POOLS, ", ".join(pool.name for pool in available()))  # type: ignore[attr-defined]
+                param.help = param.help.replace(POOLS, ", ".join(known_names()))  # type: ignore[attr-defined]
 
 
 class Program(_Tidy, TyperGroup):

@@ -70,6 +70,10 @@ class DiffPool(Pooling):
         "Pooling, NeurIPS"
     )
     year = 2018
+    about = "merges all nodes, softly, into K clusters that a graph convolution assigns"
+    losses = ("link prediction",)
+    cost = "O(E·K + N·K·(d + K))"
+    memory = "O(N·(d + K) + B·K²)"
 
     def __init__(self, in_channels: int, clusters: int, norm: Norm = "neighbour", dropout: float = 0.0) -> None:
         super().__init__()

@@ -6,11 +6,12 @@ import inspect
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple
 
+import torch
 from torch import nn
 
 from tapnet.errors import SettingError, did_you_mean
 from tapnet.nn.imports import class_digest, import_class
-from tapnet.nn.pool.base import Pooling
+from tapnet.nn.pool.base import Pooling, PoolSetup
 from tapnet.nn.pool.diff import DiffPool
 from tapnet.nn.pool.eigen import EigenPool
 from tapnet.nn.pool.haar import HaarPool
@@ -33,17 +34,23 @@ POOLS: dict[str, type[Pooling]] = {
     "haar": HaarPool,
     "none": NoPool,
 }
+# What a layer's parameters are counted on: the first pooling layer of a TAPNet for MUTAG.
+MUTAG = PoolSetup(in_channels=48, ratios=(0.8, 0.6, 0.4), mean_nodes=17.930851)
 _registered: dict[str, type[nn.Module]] = {}  # by module:Class
 
 
 class PoolInfo(NamedTuple):
-    """What is known of a pooling layer without building it."""
+    """What is known of a pooling layer."""
 
-    name: str
-    kind: str  # "select", "merge" or "none"; "" where it is not known
-    paper: str
+    name: str  # what settings and commands call it
+    kind: str  # "select" (keeps nodes), "merge" (makes new ones), "readout", "none"; "own" where it does not say
+    paper: str  # authors, title, venue; "" where there is none
     year: int | None
-    about: str  # the first line of its docstring
+    about: str  # what is kept or merged, or the first line of its docstring
+    parameters: int | None = None  # of the first pooling layer of a TAPNet for MUTAG; None where it is not imported
+    losses: tuple[str, ...] = ()  # that are added while training
+    cost: str = ""  # the time of a call: N nodes, E edges, d features, B graphs, K clusters
+    memory: str = ""  # the size of what a call makes
 
 
 def register(cls: type[nn.Module]) -> str:
@@ -92,7 +99,7 @@ def find_name(pool: str | type[nn.Module], *, allow_import: bool = False) -> str
         return pool
     entry = _entry_points().get(pool)
     if ":" not in pool and entry is None:
-        names = [*POOLS, *_entry_points(), *_registered]
+        names = known_names()
         raise SettingError(
             f"pool is one of {', '.join(names)}, or package.module:Class, not {pool!r}{did_you_mean(pool, names)}"
         )
@@ -127,17 +134,44 @@ def resolve(pool: str | type[nn.Module], *, allow_import: bool = False) -> type[
     return POOLS.get(name) or _as_pooling(_registered[name])
 
 
-def available() -> list[PoolInfo]:
-    """The pooling layers that a name stands for here; those of entry points are not imported to be listed."""
-    found = [
-        PoolInfo(name, cls.kind or "", cls.paper, cls.year, (inspect.getdoc(cls) or "").partition("\n")[0])
-        for name, cls in ((name, resolve(name)) for name in (*POOLS, *_registered))
-    ]
+def known_names() -> list[str]:
+    """The names of the pooling layers that can be used here: built in, of installed packages, registered."""
+    return [*POOLS, *_entry_points(), *_registered]
+
+
+def list_pools() -> list[PoolInfo]:
+    """Lists the pooling layers that a name stands for here, with paper, year, what each does and what it costs.
+
+    Returns:
+        The built-in ones, then those that were registered, then those of entry points, which are not imported to be
+        listed. A layer that does not say what it is has the kind ``"own"``.
+
+    Example:
+        >>> list_pools()[0].name, list_pools()[0].year
+        ('tap', 2021)
+    """
+    found = [_info(name, resolve(name)) for name in (*POOLS, *_registered)]
     return found + [
-        PoolInfo(name, "", "", None, f"{entry.value}, of {entry.dist.name if entry.dist else 'a package'}")
+        PoolInfo(name, "own", "", None, f"{entry.value}, of {entry.dist.name if entry.dist else 'a package'}")
         for name, entry in _entry_points().items()
         if entry.value not in _registered
     ]
+
+
+def _info(name: str, cls: type[Pooling]) -> PoolInfo:
+    about = vars(cls).get("about") or (inspect.getdoc(cls) or "").partition("\n")[0]
+    return PoolInfo(
+        name, cls.kind or "own", cls.paper, cls.year, about, _parameters(cls), cls.losses, cls.cost, cls.memory
+    )
+
+
+def _parameters(cls: type[Pooling]) -> int | None:
+    """How many a layer learns; None where a user's own cannot be built."""
+    with torch.random.fork_rng(devices=[]):  # building draws weights: a program that lists layers stays reproducible
+        try:
+            return sum(p.numel() for p in cls.build(MUTAG).parameters())
+        except SettingError:
+            return None
 
 
 def source_digest(name: str) -> str:
