@@ -26,7 +26,7 @@ class Clusters(NamedTuple):
     ptr: Tensor  # [B+1] graph g has the clusters ptr[g] to ptr[g+1]
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """K, of all graphs together."""
         return int(self.ptr[-1])
 
@@ -92,17 +92,17 @@ def merged(batch: GraphBatch, clusters: Clusters, *, weighted: bool = True) -> G
             none.
     """
     weight = torch.ones(len(batch.col), device=batch.col.device) if batch.weight is None else batch.weight
-    rowptr, col, total = merged_csr(batch.rowptr, batch.col, weight, clusters.assignment, clusters.count)
+    rowptr, col, total = merged_csr(batch.rowptr, batch.col, weight, clusters.assignment, clusters.number)
     return GraphBatch(batch.x, batch.y, clusters.ptr, rowptr, col, weight=total if weighted else None)
 
 
 def cluster_sum(x: Tensor, clusters: Clusters) -> Tensor:
     """[N, d] → [K, d]: the sum of each cluster's rows."""
-    return x.new_zeros(clusters.count, x.size(1)).index_add(0, clusters.assignment, x)
+    return x.new_zeros(clusters.number, x.size(1)).index_add(0, clusters.assignment, x)
 
 
 def cluster_max(x: Tensor, clusters: Clusters) -> Tensor:
     """[N, d] → [K, d]: the largest of each cluster, channel by channel."""
     order = torch.argsort(clusters.assignment, stable=True)
-    ptr = offsets(torch.bincount(clusters.assignment, minlength=clusters.count))
+    ptr = offsets(torch.bincount(clusters.assignment, minlength=clusters.number))
     return segment_readout(widened(x).index_select(0, order), ptr)[:, : x.size(1)]

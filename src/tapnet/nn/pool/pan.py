@@ -43,9 +43,7 @@ class PANPool(SelectPooling):
     cost = "O(N·d + E·L), paths of up to L edges"
     memory = "O(N·d + E)"
 
-    def __init__(
-        self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0, filter_size: int = 2
-    ) -> None:
+    def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0, filter_size: int = 2) -> None:
         super().__init__(in_channels, ratio, dropout)
         if filter_size < 1:
             raise SettingError(f"filter_size is a whole number, at least 1, not {filter_size}")
