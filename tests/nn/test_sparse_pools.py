@@ -31,19 +31,10 @@ from tapnet.nn.pool.pan import PANPool
 from tapnet.nn.pool.random import RandomClustersPool, RandomPool
 from tapnet.nn.pool.registry import POOLS, resolve
 from tapnet.nn.pool.set2set import Set2SetPool
-from tests.helpers.batches import CHANNELS, batches, random_batch
+from tests.helpers.batches import CHANNELS, random_batch
 
 NAMES = ("asap", "edge", "graclus", "ndp", "kmis", "pan", "cluster", "gmt", "set2set")
 CONTROLS = ("random", "degree", "random-clusters", "complement")
-LEARNING = {
-    "asap": {"lin.weight", "att.weight", "neighbor.weight", "centre.weight", "own.weight"},
-    "edge": {"lin.weight"},
-    "kmis": {"lin.weight", "lin.bias"},
-    "pan": {"projection", "beta", "energy"},
-    "cluster": {"lin.weight", "lin.bias"},
-    "gmt": {"aggr.pma1.seed", "aggr.pma2.lin.weight"},
-    "set2set": {"aggr.lstm.weight_ih_l0"},
-}
 
 
 def make(name, ratio=0.5):
@@ -73,49 +64,6 @@ def test_a_layer_says_what_it_is(name):
     assert cls.year is None or 2007 <= cls.year <= 2024
     assert name in ("random", "degree") or (cls.paper and cls.year)
     assert str(CHANNELS) in repr(make(name)) or name in ("gmt", "set2set")
-
-
-@pytest.mark.parametrize("name", [*NAMES, *CONTROLS])
-@settings(max_examples=15)
-@given(batches, st.sampled_from([0.3, 0.5, 2]))
-def test_alone_and_in_a_batch_a_graph_gets_the_same(name, drawn, ratio):
-    x, edge_index, batch = drawn
-    torch.manual_seed(0)
-    pool = make(name, ratio).eval()
-    together = GraphBatch.from_edge_index(x, edge_index, batch)
-    pooled = pool(x, together)
-    assert torch.isfinite(pooled.x).all()
-    for g in range(together.num_graphs):
-        nodes = (batch == g).nonzero()[:, 0]
-        inside = (batch[edge_index[0]] == g).nonzero()[:, 0]
-        alone = pool(x[nodes], GraphBatch.from_edge_index(x[nodes], edge_index[:, inside] - nodes[0]))
-        rows = slice(int(pooled.batch.ptr[g]), int(pooled.batch.ptr[g + 1]))
-        torch.testing.assert_close(pooled.x[rows], alone.x, rtol=1e-6, atol=1e-8)
-        torch.testing.assert_close(adjacency(pooled.batch)[rows, rows], adjacency(alone.batch), rtol=1e-5, atol=1e-6)
-        assert alone.batch.num_nodes >= 1
-
-
-@pytest.mark.parametrize("name", [*NAMES, *CONTROLS])
-def test_single_nodes_and_graphs_without_edges(name):
-    torch.manual_seed(0)
-    pool = make(name)
-    x = torch.randn(4, CHANNELS, dtype=torch.float64)
-    for batch in (torch.tensor([0, 0, 0, 0]), torch.tensor([0, 1, 1, 2])):
-        for mode in (True, False):
-            pooled = pool.train(mode)(x, GraphBatch.from_edge_index(x, torch.zeros(2, 0, dtype=torch.long), batch))
-            assert torch.isfinite(pooled.x).all()
-            assert (pooled.batch.nodes_per_graph >= 1).all()
-            assert len(pooled.batch.col) == 0
-
-
-@pytest.mark.parametrize(("name", "learned"), LEARNING.items())
-def test_gradients_reach_what_is_learned(name, learned):
-    torch.manual_seed(0)
-    pool, (x, batch) = make(name), graphs((6, 9), density=3.0)
-    pool(x, batch).x.square().sum().backward()
-    grads = {key: p.grad for key, p in pool.named_parameters()}
-    assert learned <= grads.keys()
-    assert all(grads[key] is not None and grads[key].abs().max() > 0 for key in learned)
 
 
 @pytest.mark.parametrize("name", [*NAMES, *CONTROLS])
@@ -152,7 +100,7 @@ def test_edge_is_pygs(seed):
     x, batch = graphs((7, 9, 1), seed, density=3.0)
     torch.manual_seed(seed)
     ours, theirs = EdgePool(CHANNELS).double(), EdgePooling(CHANNELS).double()
-    theirs.lin.load_state_dict(ours.lin.state_dict())
+    theirs.lin.weight.data = ours.lin.weight.data.clone()
     pooled = ours(x, batch)
     rows, edge_index, _, info = theirs(x, batch.edge_index, batch.graph)
     scores, count = torch.unique(info.new_edge_score, return_counts=True)
@@ -326,7 +274,9 @@ def test_degree_keeps_the_nodes_with_the_most_neighbours():
     pooled = DegreePool(CHANNELS, 3)(x, batch)
     for g in range(2):
         degree = batch.degree[batch.graph == g].sort(descending=True).values[:3]
-        assert batch.degree[pooled.perm[pooled.batch.graph == g]].sort(descending=True).values.tolist() == degree.tolist()
+        assert (
+            batch.degree[pooled.perm[pooled.batch.graph == g]].sort(descending=True).values.tolist() == degree.tolist()
+        )
     assert torch.equal(pooled.x, x[pooled.perm])
 
 

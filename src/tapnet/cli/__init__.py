@@ -5,6 +5,7 @@ from tapnet.cli.bench import bench
 from tapnet.cli.datasets import datasets
 from tapnet.cli.explore import explore
 from tapnet.cli.models import models
+from tapnet.cli.pools import pools
 from tapnet.cli.predict import predict
 from tapnet.cli.reproduce import reproduce
 from tapnet.cli.show import show
@@ -12,5 +13,5 @@ from tapnet.cli.train import train
 
 __all__ = ["app", "main"]
 
-for _command in (datasets, train, predict, show, explore, models, reproduce, bench):
+for _command in (datasets, train, predict, show, explore, models, pools, reproduce, bench):
     app.command(cls=Command)(_command)

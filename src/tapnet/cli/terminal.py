@@ -148,6 +148,42 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
                 console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
 
 
+def print_pools(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
+    """A table of all, or everything about some."""
+    console = Console(highlight=False)
+    if in_full:
+        for row in rows:
+            console.print(f"[bold]{escape(row['name'])}[/]  {row['kind']}")
+            if row["paper"]:
+                console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
+            console.print(escape(row["about"]), soft_wrap=True)
+            for title in ("parameters", "losses", "cost", "memory"):
+                value = ", ".join(row[title]) if title == "losses" else row[title]
+                console.print(f"  {title}: {'none' if value in ('', None) else escape(str(value))}", soft_wrap=True)
+    else:
+        table = _table("name", "kind", "paper", "what is kept or merged", ">parameters", "losses", "cost", "memory")
+        table.columns[0].no_wrap = True
+        for row in rows:
+            parameters = "" if row["parameters"] is None else f"{row['parameters']:,}"
+            texts = (row["about"], parameters, ", ".join(row["losses"]), row["cost"], row["memory"])
+            table.add_row(f"[bold]{escape(row['name'])}[/]", row["kind"], _cited(row), *map(escape, texts))
+        console.print(table)
+        console.print("[dim]`tapnet pools NAME` prints the paper.[/]")
+    console.print(
+        "[dim]Parameters: of the first pooling layer of a TAPNet for MUTAG. Cost and memory: N nodes, E edges and d "
+        "features in B graphs, K clusters each.[/]"
+    )
+
+
+def _cited(row: Mapping[str, Any]) -> str:
+    """Gao et al. 2021"""
+    authors = row["paper"].partition(":")[0].split(", ")
+    if not authors[0]:
+        return ""
+    names = " and ".join(authors) if len(authors) < 3 else f"{authors[0]} et al."
+    return escape(f"{names} {row['year']}")
+
+
 def print_sections(title: str, sections: Sequence[Section], explanation: Sequence[str]) -> None:
     """The tables of a target, then how to read them; a table is as wide as its numbers, never cut."""
     console, wide = Console(highlight=False), Console(highlight=False, width=1000)

@@ -24,9 +24,9 @@ class EdgePool(Pooling):
     An edge from i to j has the score
 
     .. math::
-        s_{ij} = 0.5 + \mathrm{softmax}_i \bigl(\mathbf{w}^T [h_i \,\Vert\, h_j] + b\bigr)
+        s_{ij} = 0.5 + \mathrm{softmax}_i \bigl(\mathbf{w}^T [h_i \,\Vert\, h_j]\bigr)
 
-    over the edges into j. Edges are taken from the highest score on, each that has no end in common with one before;
+    over the edges into j, whose softmax does not see the paper's bias. Edges are taken from the highest score on, each that has no end in common with one before;
     its two nodes become one with the features :math:`s_{ij} (h_i + h_j)`. At most half of the nodes go: there is no
     ratio. The same result as PyG's ``EdgePooling``, by a compiled loop; equal scores go by the edges' order.
 
@@ -46,7 +46,7 @@ class EdgePool(Pooling):
         check_dropout(dropout)
         self.in_channels = self.out_channels = in_channels
         self.dropout = dropout
-        self.lin = nn.Linear(2 * in_channels, 1)
+        self.lin = nn.Linear(2 * in_channels, 1, bias=False)
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
         """[N, d] → [K, d] and the graphs between pairs and single nodes, without weights."""
@@ -55,7 +55,7 @@ class EdgePool(Pooling):
         with full_precision(x):
             source, target = batch.col, repeated(torch.arange(batch.num_nodes, device=x.device), batch.degree)
             of_source, of_target = (x @ self.lin.weight.to(x.dtype).view(2, -1).T).unbind(1)
-            raw = of_source.index_select(0, source) + of_target.index_select(0, target) + self.lin.bias.to(x.dtype)
+            raw = of_source.index_select(0, source) + of_target.index_select(0, target)
             raw = dropout(raw.unsqueeze(1), self.dropout, self.training).squeeze(1)
             score = segment_softmax(raw, batch.rowptr.long()) + ADDED
             order = torch.argsort(score.detach(), descending=True, stable=True)

@@ -18,12 +18,17 @@ from tapnet.nn.pool.cluster import ClusterPool
 from tapnet.nn.pool.complement import ComplementPool
 from tapnet.nn.pool.degree import DegreePool
 from tapnet.nn.pool.diff import DiffPool
+from tapnet.nn.pool.dmon import DMoNPool
 from tapnet.nn.pool.edge import EdgePool
 from tapnet.nn.pool.eigen import EigenPool
 from tapnet.nn.pool.gmt import GMTPool
 from tapnet.nn.pool.graclus import GraclusPool
 from tapnet.nn.pool.haar import HaarPool
+from tapnet.nn.pool.hosc import HOSCPool
+from tapnet.nn.pool.just_balance import JustBalancePool
 from tapnet.nn.pool.kmis import KMISPool
+from tapnet.nn.pool.mem import MemPool
+from tapnet.nn.pool.mincut import MinCutPool
 from tapnet.nn.pool.ndp import NDPPool
 from tapnet.nn.pool.none import NoPool
 from tapnet.nn.pool.pan import PANPool
@@ -45,6 +50,11 @@ POOLS: dict[str, type[Pooling]] = {
     "sag": SAGPool,
     "eigen": EigenPool,
     "haar": HaarPool,
+    "mincut": MinCutPool,
+    "dmon": DMoNPool,
+    "just_balance": JustBalancePool,
+    "hosc": HOSCPool,
+    "mem": MemPool,
     "asap": ASAPool,
     "edge": EdgePool,
     "graclus": GraclusPool,
