@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple
 
@@ -11,18 +12,30 @@ from torch import nn
 
 from tapnet.errors import SettingError, did_you_mean
 from tapnet.nn.imports import class_digest, import_class
+from tapnet.nn.pool.asap import ASAPool
 from tapnet.nn.pool.base import Pooling, PoolSetup
+from tapnet.nn.pool.cluster import ClusterPool
+from tapnet.nn.pool.complement import ComplementPool
+from tapnet.nn.pool.degree import DegreePool
 from tapnet.nn.pool.diff import DiffPool
 from tapnet.nn.pool.dmon import DMoNPool
+from tapnet.nn.pool.edge import EdgePool
 from tapnet.nn.pool.eigen import EigenPool
+from tapnet.nn.pool.gmt import GMTPool
+from tapnet.nn.pool.graclus import GraclusPool
 from tapnet.nn.pool.haar import HaarPool
 from tapnet.nn.pool.hosc import HOSCPool
 from tapnet.nn.pool.just_balance import JustBalancePool
+from tapnet.nn.pool.kmis import KMISPool
 from tapnet.nn.pool.mem import MemPool
 from tapnet.nn.pool.mincut import MinCutPool
+from tapnet.nn.pool.ndp import NDPPool
 from tapnet.nn.pool.none import NoPool
+from tapnet.nn.pool.pan import PANPool
 from tapnet.nn.pool.pyg import adapt
+from tapnet.nn.pool.random import RandomClustersPool, RandomPool
 from tapnet.nn.pool.sag import SAGPool
+from tapnet.nn.pool.set2set import Set2SetPool
 from tapnet.nn.pool.sort import SortPool
 from tapnet.nn.pool.topk import TopKPool
 from tapnet.nn.tap import TAPooling
@@ -42,6 +55,19 @@ POOLS: dict[str, type[Pooling]] = {
     "just_balance": JustBalancePool,
     "hosc": HOSCPool,
     "mem": MemPool,
+    "asap": ASAPool,
+    "edge": EdgePool,
+    "graclus": GraclusPool,
+    "ndp": NDPPool,
+    "kmis": KMISPool,
+    "pan": PANPool,
+    "cluster": ClusterPool,
+    "gmt": GMTPool,
+    "set2set": Set2SetPool,
+    "random": RandomPool,
+    "degree": DegreePool,
+    "random-clusters": RandomClustersPool,
+    "complement": ComplementPool,
     "none": NoPool,
 }
 # What a layer's parameters are counted on: the first pooling layer of a TAPNet for MUTAG.
@@ -179,7 +205,8 @@ def _parameters(cls: type[Pooling]) -> int | None:
     """How many a layer learns; None where a user's own cannot be built."""
     with torch.random.fork_rng(devices=[]):  # building draws weights: a program that lists layers stays reproducible
         try:
-            return sum(p.numel() for p in cls.build(MUTAG).parameters())
+            setup = replace(MUTAG, level=len(MUTAG.ratios) - 1) if cls.kind == "readout" else MUTAG
+            return sum(p.numel() for p in cls.build(setup).parameters())
         except SettingError:
             return None
 
