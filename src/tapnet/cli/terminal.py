@@ -172,8 +172,8 @@ def print_pools(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
         console.print(table)
         console.print("[dim]`tapnet pools NAME` prints the paper.[/]")
     console.print(
-        "[dim]Parameters: of the first pooling layer of a TAPNet for MUTAG. Time and memory of a call: N nodes, E edges and "
-        "d features in B graphs, K clusters each.[/]"
+        "[dim]Parameters: of one layer with 48 features and ratio 0.8, on MUTAG. Time and memory of a call: N nodes, E "
+        "edges and d features in B graphs, K clusters each.[/]"
     )
 
 
