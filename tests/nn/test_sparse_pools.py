@@ -332,6 +332,8 @@ def test_readouts_are_pygs_and_stand_at_the_end_of_a_network():
         torch.testing.assert_close(pooled.x, theirs.double()(x, batch.graph, dim_size=3))
         assert pooled.batch.ptr.tolist() == [0, 1, 2, 3]
         assert torch.equal(pooled.assignment, batch.graph)
+        pooled.x.square().sum().backward()
+        assert any(p.grad.abs().max() > 0 for p in pool.parameters())
     layers = [Set2SetPool.build(PoolSetup(4, (0.5, 0.5), level)) for level in range(2)]
     assert [type(layer) for layer in layers] == [NoPool, Set2SetPool]
     assert GMTPool.build(PoolSetup(4, (0.5,), mean_nodes=17.9)).k == 5

@@ -26,9 +26,10 @@ class EdgePool(Pooling):
     .. math::
         s_{ij} = 0.5 + \mathrm{softmax}_i \bigl(\mathbf{w}^T [h_i \,\Vert\, h_j]\bigr)
 
-    over the edges into j, whose softmax does not see the paper's bias. Edges are taken from the highest score on, each that has no end in common with one before;
-    its two nodes become one with the features :math:`s_{ij} (h_i + h_j)`. At most half of the nodes go: there is no
-    ratio. The same result as PyG's ``EdgePooling``, by a compiled loop; equal scores go by the edges' order.
+    over the edges into j, whose softmax does not see the paper's bias. Edges are taken from the highest score on, each
+    that has no end in common with one before; its two nodes become one with the features :math:`s_{ij} (h_i + h_j)`. At
+    most half of the nodes go: there is no ratio. The same result as PyG's ``EdgePooling``, by a compiled loop; equal
+    scores go by the edges' order.
 
     Args:
         in_channels (int): d, the size of each node's features.

@@ -39,6 +39,7 @@ from tapnet.nn.pool.random import RandomClustersPool, RandomPool
 from tapnet.nn.pool.sag import SAGPool
 from tapnet.nn.pool.set2set import Set2SetPool
 from tapnet.nn.pool.sort import SortPool
+from tapnet.nn.pool.tgp import PREFIX, adapt_tgp, find_pooler, is_tgp
 from tapnet.nn.pool.topk import TopKPool
 from tapnet.nn.tap import TAPooling
 
@@ -123,7 +124,8 @@ def find_name(pool: str | type[nn.Module], *, allow_import: bool = False) -> str
     """The name of a pooling layer, as settings hold it.
 
     Args:
-        pool: a class, or a name: that of a built-in layer, ``"package.module:Class"``, or that of an entry point.
+        pool: a class, or a name: that of a built-in layer, ``"package.module:Class"``, that of an entry point, or
+            ``"tgp:NAME"`` for a pooler of torch-geometric-pool.
         allow_import: whether a name may be imported. Pass True only for what a user named or passed in, never for what
             is read from a file.
 
@@ -135,6 +137,9 @@ def find_name(pool: str | type[nn.Module], *, allow_import: bool = False) -> str
     if not isinstance(pool, str):
         raise SettingError(f"pool is a name or a class of a pooling layer, not {pool!r}")
     if pool in POOLS or pool in _registered:
+        return pool
+    if pool.startswith(PREFIX):  # a fixed library, not a name that a file could choose
+        _registered[pool] = find_pooler(pool.removeprefix(PREFIX))
         return pool
     entry = _entry_points().get(pool)
     if ":" not in pool and entry is None:
@@ -158,7 +163,8 @@ def resolve(pool: str | type[nn.Module], *, allow_import: bool = False) -> type[
     """The class of a pooling layer; a class with PyG's calling convention comes adapted.
 
     Args:
-        pool: a class, or a name: that of a built-in layer, ``"package.module:Class"``, or that of an entry point.
+        pool: a class, or a name: that of a built-in layer, ``"package.module:Class"``, that of an entry point, or
+            ``"tgp:NAME"`` for a pooler of torch-geometric-pool.
         allow_import: whether a name may be imported. Pass True only for what a user named or passed in, never for what
             is read from a file.
 
@@ -232,7 +238,7 @@ def _as_pooling(cls: type[nn.Module]) -> type[Pooling]:
     if not issubclass(cls, nn.Module):
         raise SettingError(f"{cls.__qualname__} is no torch.nn.Module, so it cannot be a pooling layer")
     if not issubclass(cls, Pooling):
-        return adapt(cls)
+        return adapt_tgp(cls) if is_tgp(cls) else adapt(cls)
     if missing := getattr(cls, "__abstractmethods__", ()):
         raise SettingError(f"{cls.__qualname__} does not implement {', '.join(sorted(missing))}")
     return cls
