@@ -237,8 +237,8 @@ def cross_validate(
     data = data if features in (None, data.features) else data.with_features(features)
     source = "" if isinstance(dataset, GraphDataset) else str(dataset)
     require_targets(data)
-    if data.task != "classification" and (spec.fit is not None or class_weight is not None):
-        what = f"the model {model} predicts classes" if spec.fit is not None else "class_weight is for classes"
+    if data.task not in spec.tasks or (class_weight is not None and data.task != "classification"):
+        what = f"the model {model} predicts classes" if data.task not in spec.tasks else "class_weight is for classes"
         raise SettingError(f"{what}, and the targets of {data.name} are none: its task is {data.task}")
     data = replace(data, splits=choose_splits(split, data, folds))
     folds = folds if data.splits is None else len(data.splits.parts)
@@ -310,7 +310,7 @@ def cross_validate(
         elif is_of_another_run(store.folder / FINAL_MODEL, found):
             warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
         store.save_run({**found.to_dict(), "state": "complete"})
-        if found.baseline_warning:
+        if found.baseline_warning and not spec.baseline:
             warnings.warn(f"{printable(data.name)}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
 

@@ -128,11 +128,13 @@ def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progr
     training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
     found = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
     y = dataset.y[parts.test].numpy()
-    accuracy = 100 * float((found == y).mean())
-    predicted = {"test": Predicted(parts.test.numpy(), y, np.eye(dataset.num_classes, dtype=np.float32)[found])}
+    values = np.eye(dataset.num_classes)[found] if found.ndim == 1 else found  # of classes alone: all or nothing
+    predicted = {"test": Predicted(parts.test.numpy(), y, values.astype(np.float32))}
+    score = rounded(METRICS[trial.test_metric](y, predicted["test"].values))
     seconds = time.perf_counter() - started
-    result = TrialResult(trial, {"test_accuracy": [rounded(accuracy)]}, seconds, 0, versions(), predicted=predicted)
-    progress(trial.training.epochs, accuracy)
+    curves = {f"test_{trial.test_metric}": [score]}
+    result = TrialResult(trial, curves, seconds, 0, versions(), predicted=predicted)
+    progress(trial.training.epochs, score)
     store.save(result)
     return result
 

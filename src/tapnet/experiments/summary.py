@@ -117,7 +117,7 @@ class Summary:
         """Which epoch counts, in words."""
         trial = self.results[0].trial
         if not self.has_epochs:
-            return "settings chosen within the training folds"
+            return "nothing to choose" if find_model(trial.model).baseline else "settings chosen within the training folds"
         if trial.select_by and trial.protocol == "fair":
             return f"epoch with the best validation {trial.select_by}"
         return PROTOCOLS[trial.protocol]
@@ -130,7 +130,7 @@ class Summary:
         folds = f"{trial.folds} folds" + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
         how = f"{self.reading}; {some}{folds} × {trial.training.epochs} epochs"
         if not self.has_epochs:
-            how = f"no epochs, settings chosen within the training folds; {some}{folds}"
+            how = f"no epochs, {self.reading}; {some}{folds}"
         return f"protocol {trial.protocol}: {how}"
 
     @property
