@@ -117,7 +117,8 @@ class Summary:
         """Which epoch counts, in words."""
         trial = self.results[0].trial
         if not self.has_epochs:
-            return "nothing to choose" if find_model(trial.model).baseline else "settings chosen within the training folds"
+            chosen = not find_model(trial.model).baseline
+            return "settings chosen within the training folds" if chosen else "nothing to choose"
         if trial.select_by and trial.protocol == "fair":
             return f"epoch with the best validation {trial.select_by}"
         return PROTOCOLS[trial.protocol]
