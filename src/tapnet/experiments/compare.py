@@ -20,7 +20,7 @@ from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted
 from tapnet.experiments.statistics import (
     FEWEST_FOLDS,
-    Difference,
+    LEVEL,
     corrected_t_test,
     holm,
     smallest_visible_difference,
@@ -105,7 +105,9 @@ def compare(
     for name, (model, given) in chosen.items():  # whatever does not fit is said before anything is trained
         spec = find_model(model)
         if data.task not in spec.tasks:
-            raise SettingError(f"{name} predicts classes, and the targets of {data.name} are none: its task is {data.task}")
+            raise SettingError(
+                f"{name} predicts classes, and the targets of {data.name} are none: its task is {data.task}"
+            )
         spec.prepare(data, spec.make_settings(data.name, given))
     shared = {"protocol": protocol, "seeds": seeds, "new_folds": new_folds, "folds": folds, "epochs": epochs}
     shared |= {"metric": measure.name, "split": split, "jobs": jobs, **options}
@@ -159,7 +161,9 @@ def compare_runs(
     columns = {name: run.scores_by(measure) for name, run in named.items()}
     by_fold = {name: fold_means(run, columns[name]) for name, run in named.items()}
     ratio = test_to_train(list(named.values()))
-    found = {name: _difference(scores, by_fold[reference], ratio) for name, scores in by_fold.items() if name != reference}
+    found = {
+        name: _difference(scores, by_fold[reference], ratio) for name, scores in by_fold.items() if name != reference
+    }
     found = _adjusted(found, by_fold, reference, ratio)
     means = {name: float(np.mean(scores)) for name, scores in columns.items()}
     rows = []
@@ -359,3 +363,100 @@ def _difference(ours: Mapping[Fold, float], theirs: Mapping[Fold, float], ratio:
         return FromReference(mean, reason="the difference is the same on every fold, which says nothing of its scatter")
     low, high = found.difference - found.half_width, found.difference + found.half_width
     return FromReference(mean, low, high, found.p_value)
+
+
+def _adjusted(
+    found: Mapping[str, FromReference], by_fold: Mapping[str, Mapping[Fold, float]], reference: str, ratio: float
+) -> dict[str, FromReference]:
+    """The same with p adjusted for all comparisons that could be made, and what each of them could have shown."""
+    tested = {name: d for name, d in found.items() if d.p is not None}
+    adjusted = dict(zip(tested, holm([d.p for d in tested.values()]).tolist(), strict=True))  # type: ignore[misc]
+    result = dict(found)
+    for name, d in tested.items():
+        scatter = [score - by_fold[reference][fold] for fold, score in by_fold[name].items()]
+        visible = smallest_visible_difference(scatter, ratio, len(tested))
+        result[name] = replace(d, p_adjusted=adjusted[name], smallest_visible=visible)
+    return result
+
+
+def _rank(means: Mapping[str, float], name: str, higher_is_better: bool) -> int | None:
+    """1 + the number of systems that are better; None where a mean is not defined."""
+    if not np.isfinite(means[name]):
+        return None
+    return 1 + sum(mean > means[name] if higher_is_better else mean < means[name] for mean in means.values())
+
+
+def _visible(rows: Sequence[ComparedSystem]) -> float | None:
+    """The largest of the systems that are no baselines, or of all where there is no other."""
+    asked = [row for row in rows if not row.baseline] if sum(not row.baseline for row in rows) > 1 else rows
+    found = [row.difference.smallest_visible for row in asked if row.difference]
+    return max((value for value in found if value is not None), default=None)
+
+
+# ---- the verdict ----
+
+
+def _verdict(table: Comparison, by_fold: Mapping[str, Mapping[Fold, float]]) -> str:
+    """What follows for the systems, and for the baselines, in one sentence."""
+    others = [row for row in table.systems if row.difference and not row.baseline]
+    return "; ".join([*_about_systems(table, others), *_about_baselines(table, by_fold)])
+
+
+def _about_systems(table: Comparison, others: Sequence[ComparedSystem]) -> list[str]:
+    metric, unit = METRICS[table.metric], " points" if METRICS[table.metric].percent else ""
+    if not others:
+        return []
+    tested = [(row, row.difference) for row in others if row.difference and row.difference.p_adjusted is not None]
+    if not tested:
+        return [f"whether a system differs from {table.reference} by more than chance is open: {table.reason}"]
+    said = []
+    for row, d in tested:
+        if d.differs and d.mean is not None:
+            better = "better" if (d.mean > 0) == metric.higher_is_better else "worse"
+            interval = f"{table.digits(d.low, '+')} to {table.digits(d.high, '+')}"
+            said.append(
+                f"{row.name} is {better} than {table.reference} by {table.digits(abs(d.mean))}{unit} "
+                f"(95 % interval {interval}, adjusted p {d.p_adjusted:.2g})"
+            )
+    if len(said) < len(tested):
+        who = "no other system differs" if said else "no system differs"
+        who = f"{tested[0][0].name} does not differ" if len(others) == 1 else who
+        said.append(f"{who} from {table.reference} by more than chance")
+    if table.smallest_visible_difference is not None:
+        said.append(f"differences above {table.digits(table.smallest_visible_difference)}{unit} would have shown")
+    return said
+
+
+def _about_baselines(table: Comparison, by_fold: Mapping[str, Mapping[Fold, float]]) -> list[str]:
+    """Which systems are not better than the best baseline by more than chance, by the same test, adjusted as well."""
+    metric = METRICS[table.metric]
+    ranked = [row for row in table.systems if row.mean is not None]
+    baselines = [row for row in ranked if row.baseline]
+    systems = [row for row in ranked if not row.baseline]
+    if not baselines or not systems:
+        return []
+    best = min(baselines, key=lambda row: row.rank or 0)
+    p = [_p_of_better(by_fold[row.name], by_fold[best.name], table) for row in systems]
+    beaten = [value < LEVEL for value in holm(p)]
+    unbeaten = [row.name for row, is_beaten in zip(systems, beaten, strict=True) if not is_beaten]
+    score = metric.in_words(best.mean or 0.0)
+    if not unbeaten:
+        who = systems[0].name if len(systems) == 1 else "every system"
+        return [f"{who} is better than the best baseline, {best.name} ({score}), by more than chance"]
+    who = (
+        "no system is"
+        if len(unbeaten) == len(systems) > 1
+        else f"{_listed(unbeaten)} {'is' if len(unbeaten) == 1 else 'are'} not"
+    )
+    return [f"{who} better than the baseline {best.name} ({score}) by more than chance"]
+
+
+def _p_of_better(ours: Mapping[Fold, float], theirs: Mapping[Fold, float], table: Comparison) -> float:
+    """The p-value of a difference that is an improvement; 1 for one that is not, or that cannot be tested."""
+    found = _difference(ours, theirs, table.test_to_train)
+    improves = found.mean is not None and (found.mean > 0) == METRICS[table.metric].higher_is_better
+    return found.p if improves and found.p is not None else 1.0
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

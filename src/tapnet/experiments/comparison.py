@@ -245,7 +245,9 @@ class Comparison:
         Args:
             file: Where to write it as well.
         """
-        records = [{**r, "scores": ";".join("" if s is None else repr(s) for s in r["scores"])} for r in self._records()]
+        records = [
+            {**r, "scores": ";".join("" if s is None else repr(s) for s in r["scores"])} for r in self._records()
+        ]
         text = io.StringIO()
         writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
         writer.writeheader()
@@ -258,7 +260,10 @@ class Comparison:
         Args:
             file: Where to write it as well.
         """
-        rows = [(_metric_name(self.metric), *COLUMNS[:4], *COLUMNS[5:]), *(c[1:6] + c[7:] for c in map(self._cells, self.systems))]
+        rows = [
+            (_metric_name(self.metric), *COLUMNS[:4], *COLUMNS[5:]),
+            *(c[1:6] + c[7:] for c in map(self._cells, self.systems)),
+        ]
         names = ("system", *(self.label(system) for system in self.systems))
         lines = [" & ".join(map(_latex, (name, *cells))) + r" \\" for name, cells in zip(names, rows, strict=True)]
         above = [f"% {' '.join(line.split())}" for line in (f"{self.dataset}, {self.rules}", self.verdict, *self.notes)]
