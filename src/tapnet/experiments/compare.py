@@ -109,7 +109,13 @@ def compare(
                 f"{name} predicts classes, and the targets of {data.name} are none: its task is {data.task}"
             )
         spec.prepare(data, spec.make_settings(data.name, given))
-    shared = {"protocol": protocol, "seeds": seeds, "new_folds": new_folds, "folds": folds, "epochs": epochs}
+    shared: dict[str, Any] = {
+        "protocol": protocol,
+        "seeds": seeds,
+        "new_folds": new_folds,
+        "folds": folds,
+        "epochs": epochs,
+    }
     shared |= {"metric": measure.name, "split": split, "jobs": jobs, **options}
     folder = None if out is None else Path(str(out).replace("{run}", _comparison_name(data, protocol, shared)))
     runs = {}
@@ -160,7 +166,7 @@ def compare_runs(
     measure = find_metrics(metric or first.metric, first.results[0].trial.task)[0].name
     columns = {name: run.scores_by(measure) for name, run in named.items()}
     by_fold = {name: fold_means(run, columns[name]) for name, run in named.items()}
-    ratio = test_to_train(list(named.values()))
+    ratio = size_ratio(list(named.values()))
     found = {
         name: _difference(scores, by_fold[reference], ratio) for name, scores in by_fold.items() if name != reference
     }
@@ -326,7 +332,7 @@ def fold_means(run: CrossValidation, scores: Sequence[float]) -> dict[Fold, floa
     return {fold: float(np.mean(values)) for fold, values in found.items()}
 
 
-def test_to_train(runs: Sequence[CrossValidation]) -> float:
+def size_ratio(runs: Sequence[CrossValidation]) -> float:
     """n_test/n_train, the size of the test fold over that of the training graphs, without those that validate.
 
     Of the user's own splits, the graphs that are in no test fold are taken for not there.
@@ -341,7 +347,7 @@ def _ratio(results: Sequence[TrialResult]) -> float:
     parts = [r.predicted for r in results if "test" in r.predicted]
     if not parts:
         return 1 / max(1, results[0].trial.folds - 1)
-    everything = np.unique(np.concatenate([p["test"].graphs for p in parts])).size
+    everything = float(np.unique(np.concatenate([p["test"].graphs for p in parts])).size)
     tested = float(np.mean([len(p["test"].graphs) for p in parts]))
     validated = float(np.mean([len(p["validation"].graphs) if "validation" in p else 0 for p in parts]))
     return tested / max(1.0, everything - tested - validated)
@@ -369,13 +375,12 @@ def _adjusted(
     found: Mapping[str, FromReference], by_fold: Mapping[str, Mapping[Fold, float]], reference: str, ratio: float
 ) -> dict[str, FromReference]:
     """The same with p adjusted for all comparisons that could be made, and what each of them could have shown."""
-    tested = {name: d for name, d in found.items() if d.p is not None}
-    adjusted = dict(zip(tested, holm([d.p for d in tested.values()]).tolist(), strict=True))  # type: ignore[misc]
+    tested = {name: d.p for name, d in found.items() if d.p is not None}
     result = dict(found)
-    for name, d in tested.items():
-        scatter = [score - by_fold[reference][fold] for fold, score in by_fold[name].items()]
-        visible = smallest_visible_difference(scatter, ratio, len(tested))
-        result[name] = replace(d, p_adjusted=adjusted[name], smallest_visible=visible)
+    for name, p_adjusted in zip(tested, holm(list(tested.values())).tolist(), strict=True):
+        d = [score - by_fold[reference][fold] for fold, score in by_fold[name].items()]
+        visible = smallest_visible_difference(d, ratio, len(tested))
+        result[name] = replace(found[name], p_adjusted=p_adjusted, smallest_visible=visible)
     return result
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,9 +28,7 @@ class Difference(NamedTuple):
         return self.p_value < LEVEL
 
 
-def corrected_t_test(
-    ours: Mapping[Hashable, float], theirs: Mapping[Hashable, float], test_to_train: float
-) -> Difference | None:
+def corrected_t_test(ours: Mapping[Any, float], theirs: Mapping[Any, float], test_to_train: float) -> Difference | None:
     """The paired t-test corrected for overlapping training sets (Nadeau and Bengio, 2003).
 
     t = mean(d) / √((1/J + n_test/n_train) · var(d)), with J − 1 degrees of freedom, over the J folds that both have. Of
