@@ -34,6 +34,7 @@ def plot_comparison(comparison: str | Path | Comparison) -> Figure:
     systems = table.systems
     figure, axes = new_figure(9.0, 1.5 + 0.38 * len(systems), 1, 2, sharey=True)
     left, right = axes[0]
+    right.use_sticky_edges = False  # bars end within the picture
     for row, system in enumerate(systems):
         colour = GREY if system.baseline else COLOURS[0]
         scores = [score for score in system.scores if score is not None]
