@@ -2,6 +2,7 @@
 
 from tapnet.cli.app import Command, app, main
 from tapnet.cli.bench import bench
+from tapnet.cli.compare import compare
 from tapnet.cli.datasets import datasets
 from tapnet.cli.explore import explore
 from tapnet.cli.models import models
@@ -13,5 +14,5 @@ from tapnet.cli.train import train
 
 __all__ = ["app", "main"]
 
-for _command in (datasets, train, predict, show, explore, models, pools, reproduce, bench):
+for _command in (datasets, train, compare, predict, show, explore, models, pools, reproduce, bench):
     app.command(cls=Command)(_command)

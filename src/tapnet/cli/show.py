@@ -10,12 +10,13 @@ import typer
 from tapnet.cli.app import DataDir, OwnConv, OwnPool, notes, own_layer
 from tapnet.errors import SettingError
 
+COMPARISON = "comparison.json"
 FORMATS = (".png", ".svg", ".pdf")
 
 
 def show(
     model: Annotated[
-        Path, typer.Argument(help="A model file; or a run's folder, for its curves or a graph by its final model.")
+        Path, typer.Argument(help="A model file; or the folder of a run (its curves, or a graph) or a comparison.")
     ],
     graph: Annotated[
         str | None, typer.Argument(help="A graph's number or file name in the data set, or a file with one graph.")
@@ -28,21 +29,27 @@ def show(
     conv: OwnConv = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Draw a graph and what a trained network keeps of it; or the learning curves of a run.
+    """Draw a graph and what a trained network keeps of it; the learning curves of a run; or a comparison.
 
     Node size is the score, colour the category, grey what was dropped.
     """
     if out is not None and out.suffix.lower() not in FORMATS:
         raise SettingError(f"--out is a {', '.join(FORMATS)} file, not {out.name!r}")
-    if graph is None and not model.is_dir():
+    stored = model / COMPARISON if model.is_dir() else model
+    is_comparison = graph is None and stored.name == COMPARISON and stored.exists()
+    if graph is None and not model.is_dir() and not is_comparison:
         raise SettingError("which graph? Give its number in the data set, or a file with one graph")
+    from tapnet.experiments.comparison import load_comparison
     from tapnet.experiments.load_run import load_run
     from tapnet.inference.explain_graph import explain_graph
     from tapnet.inference.model import load_model
-    from tapnet.viz import draw_explanation, plot_run, save
+    from tapnet.viz import draw_explanation, plot_comparison, plot_run, save
 
     with notes():
-        if graph is None:
+        if is_comparison:
+            table = load_comparison(stored)
+            figure, target, text = plot_comparison(table), stored.with_suffix(".png"), repr(table)
+        elif graph is None:
             run = load_run(model, own_layer(pool), own_layer(conv))
             figure, target, text = plot_run(run, data_dir), model / "curves.png", repr(run)
             layers = (f"Pooling layer {i}: {layer}" for i, layer in enumerate(run.diagnostics, 1))

@@ -62,9 +62,9 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     columns = {name: run.scores_by(name) for name in run.metrics or [run.metric]}
     last = run.results[0].trial.test_metric
     last_title = ">last epoch" if last in columns else f">{last}, last epoch"
-    table = _table(
-        ">fold", *(f">{name}" for name in columns), *((">epoch", last_title) if by_epoch else ()), ">seconds"
-    )
+    several = len(run.seeds) > 1
+    which = [">seed", ">fold"] if several else [">fold"]
+    table = _table(*which, *(f">{name}" for name in columns), *((">epoch", last_title) if by_epoch else ()), ">seconds")
 
     def digits(name: str, value: float) -> str:
         return f"{value:.1f}" if METRICS[name].percent else f"{value:.3f}"
@@ -73,7 +73,8 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
         scores = (digits(name, values[i]) for name, values in columns.items())
         epochs = (str(r.reading.epoch), digits(last, r.curves[f"test_{last}"][-1])) if by_epoch else ()
         diverged = ["[red]diverged[/]"] if r.diverged else []
-        table.add_row(str(r.trial.fold), *scores, *epochs, f"{r.seconds:.1f}", *diverged)
+        number = [str(r.trial.seed), str(r.trial.fold)] if several else [str(r.trial.fold)]
+        table.add_row(*number, *scores, *epochs, f"{r.seconds:.1f}", *diverged)
     console.print(table)
     printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol" if paper else ""
     console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")

@@ -32,10 +32,12 @@ class Splits:
     Attributes:
         name: how they were chosen, such as "scaffold" or "group:site".
         parts: the split of each fold.
+        groups: ``[G]`` the group of each graph, where folds keep groups together and can be drawn anew; None elsewhere.
     """
 
     name: str
     parts: tuple[Split, ...]
+    groups: NDArray[np.int64] | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -47,14 +49,15 @@ class Splits:
         return digest.hexdigest()
 
 
-def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
-    """The graphs of each fold of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=0)``.
+def stratified_folds(y: Tensor, folds: int, seed: int = 0) -> list[NDArray[np.int64]]:
+    """The graphs of each fold of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=seed)``.
 
     Numbers are stratified by their quantiles; where there are several targets, the folds are drawn regardless of them.
 
     Args:
         y: ``[G]`` the class of each graph, or ``[G, T]`` numbers.
         folds: The number of folds.
+        seed: Of the random order; scikit-learn takes its last 32 bits.
 
     Returns:
         For each fold the numbers of its graphs, ascending.
@@ -73,7 +76,7 @@ def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
         raise SettingError(f"{folds} folds cannot be made: even the largest class has only {largest} graphs")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed % 2**32)
         return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
 
 

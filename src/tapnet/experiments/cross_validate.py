@@ -124,6 +124,8 @@ def cross_validate(
     only_folds: Iterable[int] | None = None,
     epochs: int | None = None,
     seed: int = 0,
+    seeds: int = 1,
+    new_folds: bool = False,
     features: Features | None = None,
     data_dir: str | Path | None = None,
     out: str | Path | None = None,
@@ -163,6 +165,8 @@ def cross_validate(
         only_folds: the numbers of those to run, from 0; None runs all.
         epochs: of training on a fold; None means 200, or what the system has for molecules.
         seed: of initial weights, order and dropout.
+        seeds: every fold is trained with so many: ``seed``, ``seed + 1``, …; ``scores`` has one for each seed and fold.
+        new_folds: whether each seed draws folds of its own (repeated cross-validation).
         features: what a node is: "labels", "degrees" or "attributes"; None chooses as `load_dataset` does.
         data_dir: the folder with data sets by name.
         out: the folder for results, models and checkpoints; None keeps nothing. ``{run}`` in it stands for a name
@@ -199,6 +203,7 @@ def cross_validate(
         True
     """
     counts = {"jobs": jobs, "threads": threads, "devices": devices, "checkpoint_every": checkpoint_every}
+    counts |= {"seeds": seeds}
     for name, count in counts.items():
         if count is not None and count < 1:
             raise SettingError(f"{name} is at least 1, not {count}")
@@ -237,8 +242,8 @@ def cross_validate(
     data = data if features in (None, data.features) else data.with_features(features)
     source = "" if isinstance(dataset, GraphDataset) else str(dataset)
     require_targets(data)
-    if data.task != "classification" and (spec.fit is not None or class_weight is not None):
-        what = f"the model {model} predicts classes" if spec.fit is not None else "class_weight is for classes"
+    if data.task not in spec.tasks or (class_weight is not None and data.task != "classification"):
+        what = f"the model {model} predicts classes" if data.task not in spec.tasks else "class_weight is for classes"
         raise SettingError(f"{what}, and the targets of {data.name} are none: its task is {data.task}")
     data = replace(data, splits=choose_splits(split, data, folds))
     folds = folds if data.splits is None else len(data.splits.parts)
@@ -261,8 +266,11 @@ def cross_validate(
     notes = [features_note(data, reads_edges=prepared.edge_attr is not None)]
     if data.edge_weight is not None and not spec.reads_weights:
         notes.append(f"{model} does not use the edges' weights")
-    parts = list(splits(data, rules, folds, numbers))
-    notes.append(copies_note(prepared, [part.test.numpy() for part in parts]))
+    if new_folds and data.splits is not None and data.splits.groups is None:
+        raise SettingError(f"the folds of {data.splits.name} are given: they cannot be drawn anew for each seed")
+    draws = {seed + i: seed + i if new_folds else 0 for i in range(seeds)}  # the seed of the folds by that of training
+    parts = [part for drawn in dict.fromkeys(draws.values()) for part in splits(data, rules, folds, numbers, drawn)]
+    notes.append(copies_note(prepared, [part.test.numpy() for part in parts[: len(numbers)]]))
     first = Trial(
         dataset=data.name,
         data=prepared.checksum,
@@ -282,10 +290,11 @@ def cross_validate(
         select_by=chooser,
         class_weight=class_weight or "",
         reproducible=reproducible,
+        fold_seed=draws[seed],
     )
     if spec.fit is None:
         _check_card(first, data)
-    trials = [replace(first, fold=fold) for fold in numbers]
+    trials = [replace(first, fold=fold, seed=s, fold_seed=drawn) for s, drawn in draws.items() for fold in numbers]
     options: dict[str, Any] = {
         "jobs": 1 if only_here or _has_values_of_main(data) else jobs or max(1, available_cores() // threads),
         "cluster": cluster,
@@ -310,7 +319,7 @@ def cross_validate(
         elif is_of_another_run(store.folder / FINAL_MODEL, found):
             warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
         store.save_run({**found.to_dict(), "state": "complete"})
-        if found.baseline_warning:
+        if found.baseline_warning and not spec.baseline:
             warnings.warn(f"{printable(data.name)}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
 

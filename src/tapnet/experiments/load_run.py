@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from tapnet.errors import DamagedFileWarning, DataError, TapnetError
@@ -20,7 +21,6 @@ from tapnet.inference.training_data import load_training_data
 from tapnet.nn.conv.registry import find_conv
 from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.training.metrics import METRICS
-from tapnet.training.protocol import split
 
 
 def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterable[type | str] = ()) -> CrossValidation:
@@ -52,7 +52,8 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
         raise DataError(f"{folder}: not the folder of a cross-validation (it has no {RUN})") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{folder / RUN}: cannot be read ({error})") from None
-    results = sorted((r for r in Store(folder).results() if r.trial.key in wanted), key=lambda r: r.trial.fold)
+    stored = (r for r in Store(folder).results() if r.trial.key in wanted)
+    results = sorted(stored, key=lambda r: (r.trial.seed, r.trial.fold))
     if not results:
         settings = run.get("settings")
         for key, find in (("pool", find_name), ("conv", find_conv)):
@@ -101,8 +102,13 @@ def confusion_matrix(
         if not models[0].is_training_data(data):
             return None
         counts = np.zeros((data.num_classes, data.num_classes), dtype=np.int64)
-        for trial, model in zip((r.trial for r in run.results), models, strict=True):
-            test = split(data, trial.protocol, trial.folds, trial.fold).test
+        for result, model in zip(run.results, models, strict=True):
+            if (predicted_of := result.predicted.get("test")) is not None:
+                test = torch.from_numpy(predicted_of.graphs.astype(np.int64))
+            elif result.trial.split:
+                return None  # the user's own splits are not stored
+            else:
+                test = result.trial.split_of(data).test
             predicted = model.probabilities(model.encode(data.subset(test))).argmax(dim=1)
             np.add.at(counts, (data.y[test].numpy(), predicted.numpy()), 1)
     return counts, tuple(map(printable, data.class_names or data.classes))

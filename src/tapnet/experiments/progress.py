@@ -18,7 +18,9 @@ from tapnet.training.metrics import METRICS
 
 def label_of(event: Event, one_system: bool) -> str:
     """What an event is about, in a few words."""
-    label = f"fold {event.trial.fold}" if one_system else in_words(event.trial)
+    label = in_words(event.trial)
+    if one_system:
+        label = f"seed {event.trial.seed}, " * (event.trial.seed > 0) + f"fold {event.trial.fold}"
     if event.epoch == 0:
         return f"{label}, in another program"
     return f"{label} on {event.where}" if event.where else label

@@ -22,7 +22,7 @@ from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import isolated
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 from tapnet.training.metrics import DEFAULT_METRIC, METRICS
-from tapnet.training.protocol import Reading, reported_reading, split
+from tapnet.training.protocol import Reading, reported_reading
 from tapnet.training.trainer import EVALUATION_STEPS, Evaluation, Trainer
 
 CHECKPOINT_EVERY = 20  # epochs
@@ -125,15 +125,17 @@ def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progr
     """A system without epochs: it learns from everything but the test fold, choosing among its settings within that."""
     spec, started = find_model(trial.model), time.perf_counter()
     assert spec.fit is not None
-    parts = split(dataset, trial.protocol, trial.folds, trial.fold)
+    parts = trial.split_of(dataset)
     training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
     found = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
     y = dataset.y[parts.test].numpy()
-    accuracy = 100 * float((found == y).mean())
-    predicted = {"test": Predicted(parts.test.numpy(), y, np.eye(dataset.num_classes, dtype=np.float32)[found])}
+    values = np.eye(dataset.num_classes)[found] if found.ndim == 1 else found  # of classes alone: all or nothing
+    predicted = {"test": Predicted(parts.test.numpy(), y, values.astype(np.float32))}
+    score = rounded(METRICS[trial.test_metric](y, predicted["test"].values))
     seconds = time.perf_counter() - started
-    result = TrialResult(trial, {"test_accuracy": [rounded(accuracy)]}, seconds, 0, versions(), predicted=predicted)
-    progress(trial.training.epochs, accuracy)
+    curves = {f"test_{trial.test_metric}": [score]}
+    result = TrialResult(trial, curves, seconds, 0, versions(), predicted=predicted)
+    progress(trial.training.epochs, score)
     store.save(result)
     return result
 
@@ -158,7 +160,7 @@ class TrialRun:
 
     def __init__(self, trial: Trial, dataset: GraphDataset, group: ProcessGroup = SINGLE_PROCESS) -> None:
         self.trial = trial
-        self.split = split(dataset, trial.protocol, trial.folds, trial.fold)
+        self.split = trial.split_of(dataset)
         self.trainer = make_trainer(trial, dataset, self.split.train, group)
         self.seconds = 0.0
         self._validation_metrics = [m for m in dict.fromkeys([DEFAULT_METRIC[trial.task], trial.select_by]) if m]

@@ -64,10 +64,10 @@ def system_in_words(trial: Trial) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """Results of trials that differ only in their fold.
+    """Results of trials that differ only in their fold and seed.
 
     Args:
-        results: of the folds.
+        results: of the folds, one seed after another.
         metrics: the names of those that are reported; the first decides what ``mean``, ``std`` and ``scores`` are. None
             means the one of the results' test curves.
     """
@@ -95,7 +95,7 @@ class Summary:
 
     @property
     def scores(self) -> list[float]:
-        """The metric of each fold, as the protocol reports it; accuracies are in percent."""
+        """The metric of each fold, one seed after another, as the protocol reports it; accuracies are in percent."""
         return self.scores_by(self.metric)
 
     @property
@@ -109,6 +109,16 @@ class Summary:
         return float(np.std(self.scores))
 
     @property
+    def seeds(self) -> list[int]:
+        """The seeds that the results are of."""
+        return list(dict.fromkeys(r.trial.seed for r in self.results))
+
+    @property
+    def new_folds(self) -> bool:
+        """Whether each seed has folds of its own."""
+        return len({r.trial.fold_seed for r in self.results}) > 1
+
+    @property
     def has_epochs(self) -> bool:
         """Whether the system is trained epoch by epoch, so that the protocols differ in which epoch counts."""
         return find_model(self.results[0].trial.model).fit is None
@@ -118,7 +128,8 @@ class Summary:
         """Which epoch counts, in words."""
         trial = self.results[0].trial
         if not self.has_epochs:
-            return "settings chosen within the training folds"
+            chosen = not find_model(trial.model).baseline
+            return "settings chosen within the training folds" if chosen else "nothing to choose"
         if trial.select_by and trial.protocol == "fair":
             return f"epoch with the best validation {trial.select_by}"
         return PROTOCOLS[trial.protocol]
@@ -127,11 +138,14 @@ class Summary:
     def rules(self) -> str:
         """The protocol, folds and epochs behind the numbers, in words."""
         trial = self.results[0].trial
-        some = f"{len(self.results)} of " if len(self.results) < trial.folds else ""
+        done, wanted = len(self.results), trial.folds * len(self.seeds)
+        some = f"{done // len(self.seeds) if done % len(self.seeds) == 0 else done} of " if done < wanted else ""
         folds = f"{trial.folds} folds" + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
         how = f"{self.reading}; {some}{folds} × {trial.training.epochs} epochs"
         if not self.has_epochs:
-            how = f"no epochs, settings chosen within the training folds; {some}{folds}"
+            how = f"no epochs, {self.reading}; {some}{folds}"
+        if len(self.seeds) > 1:
+            how += f" × {len(self.seeds)} seeds{' with new folds' if self.new_folds else ''}"
         return f"protocol {trial.protocol}: {how}"
 
     @property
@@ -191,7 +205,8 @@ class Summary:
             "split": trial.split or None,
             "epochs": trial.training.epochs if self.has_epochs else None,
             "folds": [
-                {"fold": r.trial.fold, **{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
+                {"fold": r.trial.fold, "seed": r.trial.seed}
+                | {**{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
                 | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
                 | self._validation(r)
                 for i, r in enumerate(self.results)
@@ -206,6 +221,8 @@ class Summary:
             "settings": trial.settings.to_dict(),
             "training": trial.training.to_dict() if self.has_epochs else None,
             "seed": trial.seed,
+            "seeds": len(self.seeds),
+            "new_folds": self.new_folds,
             "threads": trial.threads,
             "device": trial.device,
             "reproducible": trial.reproducible,

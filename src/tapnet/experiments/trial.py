@@ -20,7 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from tapnet import __version__
-from tapnet.data.dataset import Task
+from tapnet.data.dataset import GraphDataset, Task
+from tapnet.data.splits import Split
 from tapnet.errors import SettingError
 from tapnet.machine import describe_machine, machine_in_words
 from tapnet.models.registry import find_model
@@ -29,7 +30,7 @@ from tapnet.nn.pool.diagnostics import PoolDiagnostics
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import Device as Device
 from tapnet.training.metrics import DEFAULT_METRIC
-from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading, test_metric
+from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading, split, test_metric
 from tapnet.training.settings import TrainingSettings
 
 Array = NDArray[Any]
@@ -44,6 +45,7 @@ LATER_DEFAULTS = (
     ("select_by", ""),
     ("class_weight", ""),
     ("reproducible", False),
+    ("fold_seed", 0),
 )
 MOST_AT_ONCE = 10_000  # threads or devices
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
@@ -75,6 +77,7 @@ class Trial:
         select_by: the metric that chooses the epoch; empty for what the protocol says.
         class_weight: "balanced", or empty.
         reproducible: whether its arithmetic is the one that every processor of a kind has.
+        fold_seed: of the order in which graphs are dealt to folds.
 
     Raises:
         SettingError: if there is no such protocol, fold, seed or number of threads, or for a GPU that is to be
@@ -100,11 +103,13 @@ class Trial:
     select_by: str = ""
     class_weight: str = ""
     reproducible: bool = False
+    fold_seed: int = 0
 
     def __post_init__(self) -> None:
         check_protocol(self.protocol, self.folds, self.fold, bool(self.split))
-        if not 0 <= self.seed < 2**63:
-            raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
+        for name in ("seed", "fold_seed"):
+            if not 0 <= getattr(self, name) < 2**63:
+                raise SettingError(f"{name} is a whole number from 0 to 2⁶³-1, not {getattr(self, name)}")
         for name in ("threads", "devices"):
             if not 1 <= getattr(self, name) <= MOST_AT_ONCE:
                 raise SettingError(f"{name} is 1 to {MOST_AT_ONCE}, not {getattr(self, name)}")
@@ -121,6 +126,10 @@ class Trial:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def split_of(self, dataset: GraphDataset) -> Split:
+        """The graphs of its data set that train, validate and test."""
+        return split(dataset, self.protocol, self.folds, self.fold, self.fold_seed)
 
     @property
     def derived_seed(self) -> int:

@@ -183,10 +183,11 @@ class Explorer:
             return None
         if self.saved.card.final is not None:
             return ["training"] * len(data)
-        if trial.protocol is None or trial.folds is None or trial.fold is None:
+        if trial.protocol is None or trial.folds is None or trial.fold is None or trial.split:
             return None
         try:
-            found = split(data, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
+            protocol = check_protocol(trial.protocol, trial.folds, trial.fold)
+            found = split(data, protocol, trial.folds, trial.fold, trial.fold_seed)
         except TapnetError:
             return None
         parts = ["training"] * len(data)

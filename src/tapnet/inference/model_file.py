@@ -87,6 +87,8 @@ class TrainingRecord(_Part):
     seed: int | None = None
     threads: int | None = None
     device: str | None = None
+    split: str = ""  # how the user's own splits were chosen; empty for stratified folds
+    fold_seed: int = 0
 
 
 class FinalRecord(_Part):

@@ -69,9 +69,11 @@ def choose_splits(split: str | Path | None, dataset: GraphDataset, folds: int) -
 
 
 def _by_groups(name: str, groups: Sequence[Hashable], dataset: GraphDataset, folds: int) -> Splits:
-    parts = grouped_folds(groups, folds, y=dataset.y)
+    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    codes = np.asarray([number[group] for group in groups])
+    parts = grouped_folds(codes, folds, y=dataset.y)
     whole = [split_by_folds(parts, fold, validation=False) for fold in range(folds)]
-    return Splits(name, tuple(whole))
+    return Splits(name, tuple(whole), codes)
 
 
 def _column(dataset: GraphDataset, name: str) -> Sequence[Hashable]:

@@ -157,4 +157,5 @@ SPEC = ModelSpec(
     reads_weights=False,
     prepare=prepare,
     fit=fit,
+    tasks=("classification",),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.splits import Split, split_by_folds, stratified_folds
+from tapnet.data.splits import Split, grouped_folds, split_by_folds, stratified_folds
 from tapnet.errors import SettingError
 from tapnet.training.metrics import METRICS
 
@@ -20,7 +21,7 @@ PROTOCOLS: dict[Protocol, str] = {
 }
 
 
-def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int) -> Split:
+def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int, fold_seed: int = 0) -> Split:
     """Splits the graphs for one fold: ``fair`` keeps the next fold for validation, ``paper`` trains on all others.
 
     Args:
@@ -28,6 +29,7 @@ def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int) -> S
         protocol: The protocol.
         folds: The number of folds.
         fold: The fold that tests, counted from 0.
+        fold_seed: Of the order in which graphs are dealt to folds.
 
     Returns:
         The numbers of the graphs that train, validate and test.
@@ -36,15 +38,20 @@ def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int) -> S
         SettingError: The protocol is not known, or so many folds cannot be made.
     """
     check_protocol(protocol, folds, fold, dataset.splits is not None)
-    return next(splits(dataset, protocol, folds, [fold]))
+    return next(splits(dataset, protocol, folds, [fold], fold_seed))
 
 
-def splits(dataset: GraphDataset, protocol: Protocol, folds: int, numbers: Iterable[int]) -> Iterator[Split]:
+def splits(
+    dataset: GraphDataset, protocol: Protocol, folds: int, numbers: Iterable[int], fold_seed: int = 0
+) -> Iterator[Split]:
     """`split` for several of the folds, which are made once."""
     own = dataset.splits
     if own is None:
-        parts = stratified_folds(dataset.y, folds)
+        parts = stratified_folds(dataset.y, folds, fold_seed)
         return (split_by_folds(parts, number, validation=protocol == "fair") for number in numbers)
+    if fold_seed and own.groups is not None:
+        drawn = grouped_folds(own.groups, folds, fold_seed, dataset.y)
+        own = replace(own, parts=tuple(split_by_folds(drawn, i, validation=False) for i in range(folds)))
     return (_with_or_without_validation(own.parts, number, protocol) for number in numbers)
 
 

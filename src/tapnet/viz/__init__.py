@@ -1,5 +1,6 @@
-"""Pictures with one look: graphs, molecules and what pooling keeps of them, and learning curves."""
+"""Pictures with one look: graphs, molecules and what pooling keeps of them, learning curves, and comparisons."""
 
+from tapnet.viz.comparison import plot_comparison
 from tapnet.viz.curves import draw_run, plot_run
 from tapnet.viz.graphs import draw_explanation, draw_graph, plot_graph
 from tapnet.viz.molecules import diverging_colours, draw_molecule
@@ -12,6 +13,7 @@ __all__ = [
     "draw_molecule",
     "draw_run",
     "new_figure",
+    "plot_comparison",
     "plot_graph",
     "plot_run",
     "save",
