@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.errors import TapnetError as TapnetError
     from tapnet.experiments.cross_validate import cross_validate as cross_validate
+    from tapnet.experiments.tune import tune as tune
     from tapnet.inference.model import load_model as load_model
     from tapnet.io.load import load_dataset as load_dataset
     from tapnet.models.tapnet import TAPNet as TAPNet
@@ -33,6 +34,7 @@ _HOMES = {
     "link_prediction_loss": "tapnet.nn.link",
     "load_dataset": "tapnet.io.load",
     "load_model": "tapnet.inference.model",
+    "tune": "tapnet.experiments.tune",
     "unpool": "tapnet.nn.tap",
 }
 
