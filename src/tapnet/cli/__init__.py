@@ -4,6 +4,7 @@ from tapnet.cli.app import Command, app, main
 from tapnet.cli.bench import bench
 from tapnet.cli.compare import compare
 from tapnet.cli.datasets import datasets
+from tapnet.cli.explain import explain
 from tapnet.cli.explore import explore
 from tapnet.cli.models import models
 from tapnet.cli.pools import pools
@@ -15,5 +16,5 @@ from tapnet.cli.tune import tune
 
 __all__ = ["app", "main"]
 
-for _command in (datasets, train, tune, compare, predict, show, explore, models, pools, reproduce, bench):
+for _command in (datasets, train, tune, compare, predict, explain, show, explore, models, pools, reproduce, bench):
     app.command(cls=Command)(_command)

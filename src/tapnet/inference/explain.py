@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
+from tapnet.models.base import GraphClassifier
 from tapnet.nn.pool.base import Pooled, Pooling
+from tapnet.training.task import answers
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Explanation:
 
     Attributes:
         layers: One for each pooling layer; none where there is no pooling.
-        probabilities: Of the classes, ``[C]``.
+        probabilities: Of the classes or labels, or the numbers that are predicted, ``[C]``.
     """
 
     layers: tuple[Layer, ...]
@@ -146,7 +148,8 @@ def explain(network: nn.Module, batch: GraphBatch) -> Explanation:
             nodes = nodes[kept]
         elif pooled.batch is not before:
             raise SettingError(f"{_name(layer)} merges nodes: there are no kept ones to show")
-    return Explanation(tuple(layers), _column(logits[0].softmax(dim=0)))
+    said = answers(network, logits)[0] if isinstance(network, GraphClassifier) else logits[0].softmax(dim=0)
+    return Explanation(tuple(layers), _column(said))
 
 
 def _name(layer: Pooling) -> str:

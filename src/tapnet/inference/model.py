@@ -32,7 +32,9 @@ from tapnet.nn.pool.registry import resolve
 from tapnet.training.task import answers
 
 if TYPE_CHECKING:
-    from tapnet.inference.inputs import Graphs
+    from tapnet.inference.attribution import Method
+    from tapnet.inference.explanation import GraphExplanation
+    from tapnet.inference.inputs import Graph, Graphs
 
 NAMED_AT_MOST = 3  # graphs in a note, and categories of each
 
@@ -312,6 +314,51 @@ class SavedModel:
             [G, C] the probability of every class, [G, T] of every label, or [G, T] numbers in the units of the targets.
         """
         return answers(self.network, predict_logits(self.network, dataset))
+
+    # ---- explanation ----
+
+    def explain(
+        self,
+        graph: int | str | Path | Graph,
+        method: Method = "occlusion",
+        target: object = None,
+        *,
+        dataset: str | Path | None = None,
+        data_dir: str | Path | None = None,
+    ) -> GraphExplanation:
+        """Explains the prediction of one graph: what each node and edge does for it, and how far that is true.
+
+        Args:
+            graph: a NetworkX graph or PyG ``Data``; a file with one graph; a SMILES, where the model reads molecules;
+                or a graph of the data set, by its number or by the name of its file.
+            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
+                :func:`tapnet.inference.attribution.attribute_graphs` has them.
+            target: the class, label or number to speak of; None: the predicted class, the most probable label, or the
+                first number.
+            dataset: the data set that a number belongs to; None for the one that the model was trained on.
+            data_dir: the folder with data sets by name.
+
+        Returns:
+            The attribution of every node and edge by the names that they have, its fidelity, the prediction, and what
+            pooling kept; printed as a table, ``plot()`` draws it.
+
+        Raises:
+            SettingError: if there is no such method or target, if no gradient reaches the input of the network, or if a
+                file has several graphs.
+            DataError: if there is no such graph, or it does not fit the model.
+            DatasetNotFoundError: if the data set is not here.
+
+        Warns:
+            UserWarning: for node categories that no training graph had, and for a data set that has changed.
+
+        Example:
+            >>> import tapnet
+            >>> explanation = tapnet.load_model("runs/MUTAG").explain(0)  # doctest: +SKIP
+            >>> max(explanation.nodes, key=lambda node: node.attribution).node  # doctest: +SKIP
+        """
+        from tapnet.inference.explain_graph import attribute_graph, find_graph
+
+        return attribute_graph(self, find_graph(self, graph, dataset, data_dir), method, target)
 
     # ---- how graphs of other sources are read ----
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from tapnet._loops.jit import FLOATS
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset, Task
+from tapnet.data.dataset import GraphDataset, Prepared, Task
 from tapnet.errors import SettingError
-from tapnet.nn.pool.base import Pooled
+from tapnet.nn.pool.base import Pooled, Pooling
 from tapnet.ops.compiler import compiler_disabled
 
 
@@ -110,6 +110,15 @@ class GraphClassifier(nn.Module, ABC):
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""
         return kept_graphs(self.levels(batch))
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """What the network computes of the graphs before any weight has a say, for ``dataset.prepared``.
+
+        With it, batches may have rows of floats in the place of categories, and graphs whose features are changed are
+        not looked at anew.
+        """
+        layers = [module for module in self.modules() if isinstance(module, Pooling)]
+        return {name: values for layer in layers for name, values in layer.structure(dataset).items()}
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.

@@ -1,5 +1,6 @@
-"""Pictures with one look: graphs, molecules and what pooling keeps of them, learning curves, and comparisons."""
+"""Pictures with one look: graphs and molecules, what a prediction rests on, what pooling keeps, curves, comparisons."""
 
+from tapnet.viz.attributions import draw_attributions
 from tapnet.viz.comparison import plot_comparison
 from tapnet.viz.curves import draw_run, plot_run
 from tapnet.viz.graphs import draw_explanation, draw_graph, plot_graph
@@ -8,6 +9,7 @@ from tapnet.viz.style import new_figure, save
 
 __all__ = [
     "diverging_colours",
+    "draw_attributions",
     "draw_explanation",
     "draw_graph",
     "draw_molecule",
