@@ -66,6 +66,10 @@ class HOSCPool(SoftPooling):
         root = math.sqrt(self.clusters)
         return cut + self.mu * root * (1 - balance(rows, batch)) / (root - 1)
 
+    def elements(self, nodes: int) -> int:
+        """The cut of the triangles takes as much again as the others' n · K."""
+        return 2 * nodes * self.clusters
+
 
 def _cut(rows: Tensor, within: Tensor, batch: Graphs) -> Tensor:
     """[B] minus the mean over the clusters of (SᵀAS)ₖₖ, given as [B, K], over (SᵀDS)ₖₖ."""
