@@ -1,4 +1,4 @@
-"""`tapnet datasets` and `tapnet models`."""
+"""`tapnet datasets`, `tapnet models` and `tapnet pools`."""
 
 import json
 
@@ -29,6 +29,21 @@ def test_models_lists_every_system_and_tells_all_about_one():
     assert "hidden_channels = 64" in one
     wrong = tapnet("models", "resnet")
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+
+
+def test_pools_lists_every_layer_and_tells_all_about_one():
+    rows = json.loads(tapnet("pools", "--json").stdout)
+    assert {"tap", "mincut", "dmon", "just_balance", "hosc", "mem", "none"} <= {row["name"] for row in rows}
+    assert {"name", "kind", "paper", "year", "about", "parameters", "losses", "cost", "memory"} == set(rows[0])
+    assert rows[0]["year"] == 2021
+    table = tapnet("pools").stdout
+    assert all(row["name"] in table for row in rows)
+    one = tapnet("pools", "mincut").stdout
+    assert "Spectral Clustering with Graph Neural Networks" in one
+    assert "orthogonality" in one
+    wrong = tapnet("pools", "mincutt")
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+    assert "did you mean mincut" in wrong.stderr
 
 
 def test_a_listing_with_a_broken_set_shows_the_others_and_ends_with_one(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,6 +17,8 @@ from tapnet.nn.pool.base import PoolSetup
 from tapnet.nn.pool.dmon import DMoNPool
 from tapnet.nn.pool.hosc import HOSCPool, triangles
 from tapnet.nn.pool.just_balance import JustBalancePool
+from tapnet.nn.pool.lapool import LaPool
+from tapnet.nn.pool.maxcut import MaxCutPool
 from tapnet.nn.pool.mem import MemPool
 from tapnet.nn.pool.mincut import MinCutPool
 
@@ -152,10 +155,74 @@ def test_mem_is_pygs():
     assert not pooled.batch.adjacency.any()
 
 
-@pytest.mark.parametrize("make", SOFT)
+def test_lapool_is_its_formula():
+    x, batch, dense = some_graphs((9, 12, 1), seed=3, density=0.3)
+    pooled = LaPool(D)(x, batch)
+    weights = torch.zeros(len(pooled.x), len(pooled.x), dtype=torch.float64)
+    weights[tuple(pooled.batch.edge_index)] = pooled.batch.weight
+    for g, (h, a) in enumerate(zip(parts(x, batch), dense, strict=True)):
+        variation = ((a.sum(1).diag() - a) @ h).norm(dim=1)
+        leads = [bool((variation[i] >= variation[a[i] > 0]).all()) for i in range(len(a))]
+        leaders = torch.tensor(leads).nonzero()[:, 0]
+        s = torch.stack([nearest_on_simplex(torch.cosine_similarity(row[None], h[leaders])) for row in h])
+        s[leaders] = torch.eye(len(leaders), dtype=torch.float64)
+        first, last = pooled.batch.ptr[g], pooled.batch.ptr[g + 1]
+        torch.testing.assert_close(pooled.x[first:last], s.T @ h)
+        coarse = s.T @ a @ s
+        torch.testing.assert_close(weights[first:last, first:last], coarse - coarse.diag().diag(), atol=1e-4, rtol=0)
+        torch.testing.assert_close(parts(pooled.scores, batch)[g], variation)
+        assert torch.equal(parts(pooled.assignment, batch)[g][leaders], first + torch.arange(len(leaders)))
+
+
+def nearest_on_simplex(z):
+    """By bisection of the threshold."""
+    low, high = z.min() - 1, z.max()
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (z - middle).clamp(min=0).sum() > 1 else (low, middle)
+    return (z - low).clamp(min=0)
+
+
+def test_maxcut_is_its_formula():
+    x, batch, dense = some_graphs((9, 6), seed=4, density=0.3)
+    pool = MaxCutPool(D, 0.4).double()
+    pooled = pool(x, batch)
+    losses, first = [], 0
+    for g, (h, a) in enumerate(zip(parts(x, batch), dense, strict=True)):
+        d = a.sum(1)
+        root = torch.where(d > 0, d, 1).rsqrt()
+        p = torch.eye(len(a), dtype=torch.float64) * (1 - 2) + 2 * root[:, None] * a * root
+        h = pool.embed(h)
+        for conv in pool.convs:
+            h = torch.tanh(p @ h @ conv.weight + conv.bias)
+        for layer in pool.dense[:-1]:
+            h = torch.relu(layer(h))
+        score = torch.tanh(pool.dense[-1](h))[:, 0]
+        torch.testing.assert_close(parts(pooled.scores, batch)[g], score.detach())
+        losses.append(score @ a @ score / a.sum())
+        kept = score.argsort(descending=True)[: -(-4 * len(a) // 10)].sort().values
+        assert torch.equal(pooled.perm[pooled.batch.graph == g], kept + first)
+        rows = parts(x, batch)[g][kept] * score[kept, None]
+        torch.testing.assert_close(pooled.x[pooled.batch.graph == g], rows)
+        graph = nx.from_numpy_array(a.numpy())
+        for node, cluster in enumerate(parts(pooled.assignment, batch)[g]):
+            lengths = nx.single_source_shortest_path_length(graph, node)
+            mine = int(pooled.perm[cluster] - first)
+            near = [lengths[int(k)] for k in kept if int(k) in lengths]
+            assert lengths[mine] == min(near) if near else mine == kept[0]
+        first += len(a)
+    torch.testing.assert_close(pooled.loss, torch.stack(losses).mean())
+    between = batch.graph.new_zeros(len(pooled.x), len(pooled.x))
+    ends = pooled.assignment[batch.edge_index]
+    between.index_put_(tuple(ends), torch.ones_like(ends[0]), accumulate=True).fill_diagonal_(0)
+    assert torch.equal(pooled.batch.edge_index, between.nonzero().T)
+    assert pooled.batch.weight.tolist() == between[tuple(between.nonzero().T)].tolist()
+
+
+@pytest.mark.parametrize("make", [*SOFT, MaxCutPool])
 def test_gradients_of_the_loss_are_right(make):
     x, batch, _ = some_graphs((4, 5), seed=2, density=0.7)
-    pool = make(D, K).double()
+    pool = make(D).double() if make is MaxCutPool else make(D, K).double()
     names, values = zip(*pool.named_parameters(), strict=True)
 
     def loss(x, *values):

@@ -45,7 +45,9 @@ def show(
         if graph is None:
             run = load_run(model, own_layer(pool), own_layer(conv))
             figure, target, text = plot_run(run, data_dir), model / "curves.png", repr(run)
-            text = "\n".join([text, *(note for note in (run.baseline_warning, run.machines_note, *run.notes) if note)])
+            layers = (f"Pooling layer {i}: {layer}" for i, layer in enumerate(run.diagnostics, 1))
+            remarks = (note for note in (run.baseline_warning, run.machines_note, *run.notes) if note)
+            text = "\n".join([text, *layers, *remarks])
         else:
             explained = explain_graph(load_model(model, own_layer(pool), own_layer(conv)), graph, dataset, data_dir)
             figure, target, text = draw_explanation(explained), Path(f"{explained.stem}.png"), str(explained)

@@ -15,8 +15,9 @@ from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Predicted, Trial, TrialResult, rounded, versions
 from tapnet.inference.model_file import ModelCard
 from tapnet.machine import require_reproducible
-from tapnet.models.base import DataShape
+from tapnet.models.base import DataShape, kept_graphs
 from tapnet.models.registry import find_model
+from tapnet.nn.pool.diagnostics import Columns, PoolDiagnostics, diagnose_levels, summarize
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import isolated
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -213,19 +214,24 @@ class TrialRun:
             part: Predicted(graphs.numpy(), y[graphs].numpy(), self.predicted[part].numpy())
             for part, graphs in self._held_out().items()
         }
-        return TrialResult(self.trial, self.curves, self.seconds, parameters, versions(), self._coarsened(), predicted)
+        connected, layers = self._pooled()
+        about = (parameters, versions(), connected, predicted, layers)
+        return TrialResult(self.trial, self.curves, self.seconds, *about)
 
     @torch.inference_mode()
-    def _coarsened(self) -> tuple[Connectivity, ...]:
-        """The connectivity of the test graphs as they are, and after each pooling layer."""
-        model, levels = self.trainer.model.eval(), list[Connectivity]()
-        for graphs in self.split.test.split(EVALUATION_STEPS * self.trial.training.batch_size):
-            batch = self.trainer.dataset.batch(graphs).to(self.trial.device)
-            if not (pooled := model.coarsened(batch)):
-                return ()
-            found = [Connectivity.of(b) for b in (batch, *pooled)]
-            levels = [a + b for a, b in zip(levels, found, strict=True)] if levels else found
-        return tuple(levels)
+    def _pooled(self) -> tuple[tuple[Connectivity, ...], tuple[PoolDiagnostics, ...]]:
+        """The connectivity of the test graphs as they are and where nodes are kept, and what each layer did to them."""
+        model, dataset, test = self.trainer.model.eval(), self.trainer.dataset, self.split.test
+        connected, layers = list[Connectivity](), list[list[Columns]]()
+        for some in test.split(EVALUATION_STEPS * self.trial.training.batch_size):
+            for graphs in model.micro_batches(some, dataset.nodes_per_graph[some]):
+                batch = dataset.batch(graphs).to(self.trial.device)
+                levels = list(model.levels(batch))
+                layers.append(diagnose_levels(levels))
+                if kept := kept_graphs(levels):
+                    found = [Connectivity.of(b) for b in (batch, *kept)]
+                    connected = [a + b for a, b in zip(connected, found, strict=True)] if connected else found
+        return tuple(connected), tuple(summarize(parts) for parts in zip(*layers, strict=True))
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tapnet.errors import SettingError
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.machine import NOT_RECORDED
 from tapnet.models.registry import find_model
+from tapnet.nn.pool.diagnostics import PoolDiagnostics
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import PROTOCOLS, best_epoch, readings
 
@@ -148,6 +149,12 @@ class Summary:
         return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
 
     @property
+    def diagnostics(self) -> list[PoolDiagnostics]:
+        """What each pooling layer made of the test graphs, the mean of the folds; empty where it is not known."""
+        known = [r.diagnostics for r in self.results if r.diagnostics]
+        return [PoolDiagnostics.mean(layers) for layers in zip(*known, strict=True)]
+
+    @property
     def machines(self) -> list[str]:
         """The machines that the folds were trained on; "not recorded" for results of earlier versions."""
         return machines_of(self.results)
@@ -195,6 +202,7 @@ class Summary:
             "metrics": {m: {"mean": or_null(np.mean(v)), "std": or_null(np.std(v))} for m, v in scores.items()},
             "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.other_readings.items()},
             "parameters": self.results[0].parameters if self.has_epochs else None,
+            "diagnostics": [asdict(layer) for layer in self.diagnostics],
             "settings": trial.settings.to_dict(),
             "training": trial.training.to_dict() if self.has_epochs else None,
             "seed": trial.seed,

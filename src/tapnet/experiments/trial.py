@@ -25,6 +25,7 @@ from tapnet.errors import SettingError
 from tapnet.machine import describe_machine, machine_in_words
 from tapnet.models.registry import find_model
 from tapnet.models.settings import Settings
+from tapnet.nn.pool.diagnostics import PoolDiagnostics
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import Device as Device
 from tapnet.training.metrics import DEFAULT_METRIC
@@ -191,6 +192,7 @@ class TrialResult:
         versions: of the program and its libraries, and the machine that computed it.
         coarsened: the connectivity of the test graphs after training: as they are, then after each pooling layer.
         predicted: what the network of the epoch that counts says of the "test" and "validation" graphs.
+        diagnostics: what each pooling layer made of the test graphs after training; empty if not known.
     """
 
     trial: Trial
@@ -200,6 +202,7 @@ class TrialResult:
     versions: Mapping[str, str]
     coarsened: Sequence[Connectivity] = ()
     predicted: Mapping[str, Predicted] = field(default_factory=dict)
+    diagnostics: Sequence[PoolDiagnostics] = ()
 
     @property
     def diverged(self) -> bool:
@@ -234,6 +237,7 @@ class TrialResult:
             "versions": dict(self.versions),
             "coarsened": [asdict(level) for level in self.coarsened],
             "curves": {name: pack_curve(values) for name, values in self.curves.items()},
+            **({"diagnostics": [asdict(layer) for layer in self.diagnostics]} if self.diagnostics else {}),
             **({"predicted": {part: p.to_dict() for part, p in self.predicted.items()}} if self.predicted else {}),
         }
 
@@ -248,6 +252,7 @@ class TrialResult:
             values["versions"],
             tuple(Connectivity(**level) for level in values.get("coarsened", ())),
             {part: Predicted.from_dict(p) for part, p in values.get("predicted", {}).items()},
+            tuple(PoolDiagnostics(**layer) for layer in values.get("diagnostics", ())),
         )
 
 

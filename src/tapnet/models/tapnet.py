@@ -97,8 +97,8 @@ class TAPNet(GraphClassifier):
 
     A graph convolution embeds the nodes, then each block convolves and pools; the maximum, mean and sum over the nodes
     after each of these (with ``readout="last"`` after the last one alone, so that nothing gets past the pooling) are
-    classified by two dense layers. With ``aux`` or pool ``"diff"`` there is a loss to be added
-    in training, which a call does not return:
+    classified by two dense layers. With ``aux``, or a pooling layer that has losses, there is a loss to be added in
+    training, which a call does not return:
     ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``.
 
     Args:
@@ -110,7 +110,7 @@ class TAPNet(GraphClassifier):
         pool (str or type): the pooling layer: a name of :func:`tapnet.list_pools` (``"tap"``, ``"topk"``, …,
             ``"none"``), ``"package.module:Class"``, which is imported, or a class, either a ``Pooling`` or one with
             PyG's calling convention. (default: ``"tap"``)
-        mean_nodes (float, optional): of a graph of the data; what pool ``"diff"`` counts its clusters by.
+        mean_nodes (float, optional): of a graph of the data; what soft clusterings count their clusters by.
         edge_channels (int): categories and numbers of an edge, for convolutions that read them. (default: ``0``)
         **settings: every other field of ``TAPNetSettings``, by name; the defaults are the paper's.
 
@@ -179,11 +179,6 @@ class TAPNet(GraphClassifier):
         """[B, width]: max, mean and sum of every level or the last, which is what the classifier gets of a graph."""
         read = list(levels)[-1:] if self.settings.readout == "last" else levels
         return torch.cat([readout(level.x, level.batch) for level in read], dim=1)
-
-    def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
-        """The graphs after each pooling layer that keeps nodes."""
-        kept = [level.batch for level in self.levels(batch) if level.perm is not None]
-        return [graphs for graphs in kept if isinstance(graphs, GraphBatch)]
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """As few groups as the pooling layer that takes the most memory allows."""

@@ -27,6 +27,8 @@ from tapnet.nn.pool.haar import HaarPool
 from tapnet.nn.pool.hosc import HOSCPool
 from tapnet.nn.pool.just_balance import JustBalancePool
 from tapnet.nn.pool.kmis import KMISPool
+from tapnet.nn.pool.lapool import LaPool
+from tapnet.nn.pool.maxcut import MaxCutPool
 from tapnet.nn.pool.mem import MemPool
 from tapnet.nn.pool.mincut import MinCutPool
 from tapnet.nn.pool.ndp import NDPPool
@@ -56,6 +58,8 @@ POOLS: dict[str, type[Pooling]] = {
     "just_balance": JustBalancePool,
     "hosc": HOSCPool,
     "mem": MemPool,
+    "lapool": LaPool,
+    "maxcut": MaxCutPool,
     "asap": ASAPool,
     "edge": EdgePool,
     "graclus": GraclusPool,
@@ -71,8 +75,7 @@ POOLS: dict[str, type[Pooling]] = {
     "complement": ComplementPool,
     "none": NoPool,
 }
-# What a layer's parameters are counted on: the first pooling layer of a TAPNet for MUTAG.
-MUTAG = PoolSetup(in_channels=48, ratios=(0.8, 0.6, 0.4), mean_nodes=17.930851)
+MUTAG = PoolSetup(in_channels=48, ratios=(0.8,), mean_nodes=17.930851)  # what a layer's parameters are counted on
 _registered: dict[str, type[nn.Module]] = {}  # by module:Class
 
 
@@ -84,7 +87,7 @@ class PoolInfo(NamedTuple):
     paper: str  # authors, title, venue; "" where there is none
     year: int | None
     about: str  # what is kept or merged, or the first line of its docstring
-    parameters: int | None = None  # of the first pooling layer of a TAPNet for MUTAG; None where it is not imported
+    parameters: int | None = None  # of one layer with 48 features and ratio 0.8, on MUTAG; None if not imported
     losses: tuple[str, ...] = ()  # that are added while training
     cost: str = ""  # the time of a call: N nodes, E edges, d features, B graphs, K clusters
     memory: str = ""  # the size of what a call makes
