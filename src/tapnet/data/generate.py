@@ -31,7 +31,8 @@ class Generated(NamedTuple):
 def generate(kind: str, graphs: int = 1000, nodes: int = 50, seed: int = 0) -> Generated:
     """Makes a data set for which it is known what its classes hang on.
 
-    Half of ``nodes`` to ``nodes`` are in a graph, evenly spread. Classes are as large as each other, but for rounding.
+    Graphs have from half of ``nodes`` to ``nodes``, evenly spread (those of triangles 40 at least). Classes are as large
+    as each other, but for rounding.
 
     Args:
         kind: ``"colors"``: count the green nodes among red and blue ones, 0 to 10, as in COLORS-3 (Knyazev, Taylor,
@@ -65,10 +66,11 @@ def generate(kind: str, graphs: int = 1000, nodes: int = 50, seed: int = 0) -> G
     classes = 2 if kind in ("needle", "path", "wl") else MOST_COUNTED + 1
     if graphs < classes:
         raise SettingError(f"{kind} has {classes} classes, so at least {classes} graphs: not {graphs}")
+    if seed < 0:
+        raise SettingError(f"seed is a whole number, at least 0, not {seed}")
     rng = np.random.default_rng([seed, sorted(KINDS).index(kind)])
-    sizes = rng.integers(-(-nodes // 2), nodes, graphs, endpoint=True)
-    if kind == "triangles":
-        sizes = np.maximum(sizes, 4 * MOST_COUNTED)
+    least = max(-(-nodes // 2), 4 * MOST_COUNTED if kind == "triangles" else 0)
+    sizes = rng.integers(least, nodes, graphs, endpoint=True)
     y = np.arange(graphs) % classes
     if kind != "wl":  # whose pairs stand together
         rng.shuffle(y)
@@ -212,8 +214,7 @@ def _path(sizes: Ints, y: Ints, rng: Random) -> _Made:
 
 def _wl(sizes: Ints, y: Ints, rng: Random) -> _Made:
     """Two covers of a base graph of half of the nodes: two copies of it, or one whose copies are joined crosswise."""
-    base = np.maximum(sizes[::2], SMALLEST["wl"] // 2) // 2 * 1
-    base = np.maximum(base, 3)
+    base = sizes[::2] // 2
     parents = _parents(base, rng)
     tree = _tree_edges(parents)
     within, first = _within(base)
