@@ -18,6 +18,17 @@ def test_datasets_lists_the_papers_ten():
     assert "not here" in table.stdout
 
 
+def test_data_with_a_known_truth_are_generated(tmp_path):
+    made = tapnet("datasets", "--make", "path", "--out", tmp_path / "own", "--graphs", "30", "--nodes", "20", "--json")
+    assert made.returncode == 0, made.stderr
+    (row,) = json.loads(made.stdout)["datasets"]
+    assert (row["name"], row["graphs"], row["classes"], row["largest_class"]) == ("own", 30, 2, 50.0)
+    assert len((tmp_path / "own" / "own_node_truth.txt").read_text().splitlines()) == round(30 * row["mean_nodes"])
+    for words in (["--make", "path"], ["--out", tmp_path], ["--make", "paths", "--out", tmp_path / "other"]):
+        wrong = tapnet("datasets", *words)
+        assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+
+
 def test_models_lists_every_system_and_tells_all_about_one():
     rows = json.loads(tapnet("models", "--json").stdout)["models"]
     names = {row["name"] for row in rows}
