@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from tapnet.data.batch import GraphBatch
+from tapnet.inference.explain import pooling_steps
 from tapnet.models.tapnet import TAPNet
 from tapnet.nn.pool.base import Pooled
-from tapnet.nn.pool.diagnostics import PoolDiagnostics, diagnose, diagnose_levels, rank_correlation, summarize
+from tapnet.nn.pool.diagnostics import PoolDiagnostics, diagnose, rank_correlation, summarize
 from tapnet.nn.pool.mincut import MinCutPool
 from tapnet.nn.pool.select import SelectPooling
 
@@ -75,7 +76,7 @@ def test_collapse_of_clusters():
 
 def test_means_leave_out_what_does_not_apply():
     batch = batch_of(nx.path_graph(4), nx.empty_graph(3))
-    whole = summarize(diagnose_levels([Pooled(batch.x, batch), Pooled(batch.x, batch)]))
+    whole = summarize([diagnose(batch, Pooled(batch.x, batch))])
     assert (whole.nodes, whole.edges, whole.isolated, whole.entropy) == (1, 1, 0.5, None)  # no edges: no share of them
     mean = PoolDiagnostics.mean([whole, PoolDiagnostics(nodes=0.5, entropy=0.2)])
     assert (mean.nodes, mean.edges, mean.entropy, mean.empty) == (0.75, 1, 0.2, None)
@@ -85,11 +86,11 @@ def test_means_leave_out_what_does_not_apply():
         PoolDiagnostics(nodes="1")
 
 
-@pytest.mark.parametrize("pool", ["tap", "mincut", "mem", "none"])
+@pytest.mark.parametrize("pool", ["tap", "mincut", "mem"])
 def test_every_layer_of_a_network_is_diagnosed(pool):
     batch = batch_of(nx.path_graph(6), nx.cycle_graph(5), nx.empty_graph(1))
     model = TAPNet(1, 2, 8, ratios=(0.8, 0.5), pool=pool, mean_nodes=4.0).eval()
-    layers = [summarize([part]) for part in diagnose_levels(list(model.levels(batch)))]
+    layers = [summarize([diagnose(step.before, step.pooled)]) for step in pooling_steps(model, batch)[0]]
     assert len(layers) == 2
     assert all(layer.nodes is not None for layer in layers)
     assert (layers[0].entropy is not None) == (pool in ("mincut", "mem"))

@@ -10,14 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Predicted, Trial, TrialResult, rounded, versions
+from tapnet.inference.explain import pooling_steps
 from tapnet.inference.model_file import ModelCard
 from tapnet.machine import require_reproducible
-from tapnet.models.base import DataShape, kept_graphs
+from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
-from tapnet.nn.pool.diagnostics import Columns, PoolDiagnostics, diagnose_levels, summarize
+from tapnet.nn.pool.diagnostics import Columns, PoolDiagnostics, diagnose, summarize
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import isolated
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -226,10 +228,11 @@ class TrialRun:
         for some in test.split(EVALUATION_STEPS * self.trial.training.batch_size):
             for graphs in model.micro_batches(some, dataset.nodes_per_graph[some]):
                 batch = dataset.batch(graphs).to(self.trial.device)
-                levels = list(model.levels(batch))
-                layers.append(diagnose_levels(levels))
-                if kept := kept_graphs(levels):
-                    found = [Connectivity.of(b) for b in (batch, *kept)]
+                steps = [step for step in pooling_steps(model, batch)[0] if step.pooled.batch is not step.before]
+                layers.append([diagnose(step.before, step.pooled) for step in steps])
+                kept = [step.pooled.batch for step in steps if step.pooled.perm is not None]
+                if kept:
+                    found = [Connectivity.of(b) for b in (batch, *kept) if isinstance(b, GraphBatch)]
                     connected = [a + b for a, b in zip(connected, found, strict=True)] if connected else found
         return tuple(connected), tuple(summarize(parts) for parts in zip(*layers, strict=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -15,7 +15,6 @@ from tapnet._loops.jit import FLOATS
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset, Task
 from tapnet.errors import SettingError
-from tapnet.nn.pool.base import Pooled
 from tapnet.ops.compiler import compiler_disabled
 
 
@@ -103,13 +102,9 @@ class GraphClassifier(nn.Module, ABC):
         """
         raise SettingError(f"{type(self).__name__} offers no embedding of a graph; TAPNet does")
 
-    def levels(self, batch: GraphBatch) -> Iterable[Pooled]:
-        """The graphs that come into the first pooling layer, then what each layer makes; nothing if it is not told."""
-        return ()
-
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""
-        return kept_graphs(self.levels(batch))
+        return []
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.
@@ -123,12 +118,6 @@ class GraphClassifier(nn.Module, ABC):
     def num_parameters(self) -> int:
         """The number of weights that are learned."""
         return sum(p.numel() for p in self.parameters())
-
-
-def kept_graphs(levels: Iterable[Pooled]) -> list[GraphBatch]:
-    """The graphs of those levels that keep nodes of the one before."""
-    kept = [level.batch for level in levels if level.perm is not None]
-    return [graphs for graphs in kept if isinstance(graphs, GraphBatch)]
 
 
 ELEMENTS_AT_ONCE = 1 << 26  # 256 MB of floats in the largest tensor of a group

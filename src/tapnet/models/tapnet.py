@@ -180,6 +180,11 @@ class TAPNet(GraphClassifier):
         read = list(levels)[-1:] if self.settings.readout == "last" else levels
         return torch.cat([readout(level.x, level.batch) for level in read], dim=1)
 
+    def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
+        """The graphs after each pooling layer that keeps nodes."""
+        kept = [level.batch for level in self.levels(batch) if level.perm is not None]
+        return [graphs for graphs in kept if isinstance(graphs, GraphBatch)]
+
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """As few groups as the pooling layer that takes the most memory allows."""
 

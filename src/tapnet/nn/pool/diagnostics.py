@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
 
 import numpy as np
 from torch import Tensor
@@ -65,11 +64,6 @@ class PoolDiagnostics:
 
 
 Columns = dict[str, Array]  # [B] each, by the names of PoolDiagnostics; NaN where it does not apply
-
-
-def diagnose_levels(levels: Sequence[Pooled]) -> list[Columns]:
-    """Of each pooling layer, given the levels of a network: the graphs that came in, then what each layer made."""
-    return [diagnose(before.batch, after) for before, after in pairwise(levels)]
 
 
 def summarize(parts: Sequence[Columns]) -> PoolDiagnostics:

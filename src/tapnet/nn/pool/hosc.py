@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from tapnet._loops.csr import common_neighbors
-from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
+from tapnet.nn.pool.merge import undirected
 from tapnet.nn.pool.soft import EPS, Graphs, SoftPooling, balance, row_sum
 from tapnet.ops.dense import adjacency_product, to_padded
 
@@ -66,6 +66,10 @@ class HOSCPool(SoftPooling):
         root = math.sqrt(self.clusters)
         return cut + self.mu * root * (1 - balance(rows, batch)) / (root - 1)
 
+    def elements(self, nodes: int) -> int:
+        """The cut of the triangles takes as much again as the others' n · K."""
+        return 2 * nodes * self.clusters
+
 
 def _cut(rows: Tensor, within: Tensor, batch: Graphs) -> Tensor:
     """[B] minus the mean over the clusters of (SᵀAS)ₖₖ, given as [B, K], over (SᵀDS)ₖₖ."""
@@ -77,9 +81,6 @@ def triangles(batch: Graphs) -> Graphs:
     """The graphs with the weights A² ⊙ A, the triangles that each edge is in; directed edges count both ways."""
     if isinstance(batch, DenseBatch):
         return DenseBatch(batch.adjacency @ batch.adjacency * batch.adjacency)
-    if batch.transposed is not None:
-        ends = batch.edge_index
-        both = GraphBatch.from_edge_index(batch.graph, torch.cat([ends, ends.flip(0)], dim=1), batch.graph)
-        batch = replace(batch, rowptr=both.rowptr, col=both.col, transposed=None, edge_attr=None)
+    batch = undirected(batch)
     weight = torch.ones(len(batch.col), device=batch.col.device) if batch.weight is None else batch.weight
     return replace(batch, weight=common_neighbors(batch.rowptr, batch.col, weight))

@@ -75,6 +75,11 @@ def sparse_and_undirected(layer: Pooling, x: Tensor, batch: GraphBatch | DenseBa
     if not isinstance(batch, GraphBatch):
         raise ValueError(f"{type(layer).__name__} pools sparse graphs, not a DenseBatch")
     batch.check_rows(x)
+    return undirected(batch)
+
+
+def undirected(batch: GraphBatch) -> GraphBatch:
+    """The same graphs with edges in both directions; without what they carry, unless they have both already."""
     if batch.transposed is None:
         return batch
     ends = batch.edge_index
