@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tapnet.experiments.compare import compare_runs as compare_runs
     from tapnet.experiments.comparison import load_comparison as load_comparison
     from tapnet.experiments.cross_validate import cross_validate as cross_validate
+    from tapnet.experiments.tune import tune as tune
     from tapnet.inference.model import load_model as load_model
     from tapnet.io.load import load_dataset as load_dataset
     from tapnet.models.tapnet import TAPNet as TAPNet
@@ -39,6 +40,7 @@ _HOMES = {
     "load_comparison": "tapnet.experiments.comparison",
     "load_dataset": "tapnet.io.load",
     "load_model": "tapnet.inference.model",
+    "tune": "tapnet.experiments.tune",
     "unpool": "tapnet.nn.tap",
 }
 

@@ -10,8 +10,9 @@ from tapnet.cli.predict import predict
 from tapnet.cli.reproduce import reproduce
 from tapnet.cli.show import show
 from tapnet.cli.train import train
+from tapnet.cli.tune import tune
 
 __all__ = ["app", "main"]
 
-for _command in (datasets, train, compare, predict, show, explore, models, reproduce, bench):
+for _command in (datasets, train, tune, compare, predict, show, explore, models, reproduce, bench):
     app.command(cls=Command)(_command)

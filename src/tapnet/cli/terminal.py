@@ -15,10 +15,12 @@ from tapnet.cli.app import print_error
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
 from tapnet.experiments.trial import Trial
+from tapnet.experiments.tune import SETTINGS
 from tapnet.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from tapnet.experiments.cross_validate import CrossValidation
+    from tapnet.experiments.tune import Tuning
     from tapnet.paper.numbers import Printed
     from tapnet.paper.tables import Section
 
@@ -58,7 +60,7 @@ def _table(*columns: str, gap: int = 2) -> Table:
 def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[str, Any] | None) -> None:
     """The folds, the accuracy with its protocol, the other readings, and where things are stored."""
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # in a pipe, a sentence is a line
-    by_epoch = run.has_epochs
+    by_epoch, nested = run.has_epochs, _outer_folds(run)
     columns = {name: run.scores_by(name) for name in run.metrics or [run.metric]}
     last = run.results[0].trial.test_metric
     last_title = ">last epoch" if last in columns else f">{last}, last epoch"
@@ -69,13 +71,13 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     def digits(name: str, value: float) -> str:
         return f"{value:.1f}" if METRICS[name].percent else f"{value:.3f}"
 
-    for i, r in enumerate(run.results):
+    for i, r in enumerate(run.results if nested is None else ()):
         scores = (digits(name, values[i]) for name, values in columns.items())
         epochs = (str(r.reading.epoch), digits(last, r.curves[f"test_{last}"][-1])) if by_epoch else ()
         diverged = ["[red]diverged[/]"] if r.diverged else []
         number = [str(r.trial.seed), str(r.trial.fold)] if several else [str(r.trial.fold)]
         table.add_row(*number, *scores, *epochs, f"{r.seconds:.1f}", *diverged)
-    console.print(table)
+    console.print(nested if nested is not None else table)
     printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol" if paper else ""
     console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")
     if by_epoch and run.other_readings:
@@ -91,6 +93,43 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     if final:
         text = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
         console.print(escape(text.format_map(final)))
+
+
+def _outer_folds(run: CrossValidation) -> Table | None:
+    """The outer folds of a nested run: what was chosen for each, and the scores of its trainings; None for others."""
+    outer = getattr(run, "outer", None)
+    if outer is None:
+        return None
+    several, metric = len(run.seeds) > 1, METRICS[run.metric]
+    table = _table(*([">seed"] if several else []), ">fold", f">{run.metric}", "its runs", ">validation", "chosen")
+    digits = 1 if metric.percent else 3
+    for row, score in zip(run.to_dict()["folds"], run.scores, strict=True):
+        runs = " ".join(f"{one[run.metric]:.{digits}f}" for one in row["runs"])
+        chosen = ", ".join(f"{k} {list(v) if isinstance(v, tuple) else v}" for k, v in row["settings"].items())
+        by = "" if row["validation"] is None else f"{row['validation'][run.metric]:.{digits}f}"
+        seed = [str(row["seed"])] if several else []
+        table.add_row(*seed, str(row["fold"]), f"{score:.{digits}f}", runs, by, escape(chosen))
+    return table
+
+
+def print_tuning(found: Tuning) -> None:
+    """The configurations that were tried, the best first, and where the settings are."""
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    names = list(found.trials[0]["settings"])
+    by_epoch = found.epochs is not None
+    table = _table(">config", f">{found.metric}", *([">epochs"] if by_epoch else []), *names)
+    for row in found.trials:
+        score = f"{row['score']:.1f}" if METRICS[found.metric].percent else f"{row['score']:.3f}"
+        values = (str(list(v) if isinstance(v, tuple) else v) for v in (row["settings"][name] for name in names))
+        epochs = [str(row["epochs"])] if by_epoch else []
+        table.add_row(str(row["config"]), score, *epochs, *map(escape, values))
+    console.print(table)
+    console.print(f"\n[bold]{escape(repr(found))}[/]")
+    if found.folder is not None:
+        file = str(found.folder / SETTINGS)
+        console.print(
+            f"[dim]Settings: {escape(file)}; `tapnet train {escape(found.dataset)} --settings FILE` uses them[/]"
+        )
 
 
 def print_datasets(rows: list[dict[str, Any]], with_notes: bool) -> None:

@@ -103,6 +103,41 @@ def split_by_folds(folds: Sequence[NDArray[np.int64]], fold: int, *, validation:
     return Split(torch.from_numpy(train), None if kept is None else torch.from_numpy(kept), torch.from_numpy(test))
 
 
+def hold_out(
+    y: Tensor, graphs: Tensor, seed: int = 0, groups: NDArray[np.int64] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Keeps a tenth of some graphs for validation: the first of ten stratified folds, or of ten folds of whole groups.
+
+    Args:
+        y: ``[G]`` the class of each graph of the data set, or ``[G, T]`` numbers.
+        graphs: The numbers of the graphs to part.
+        seed: Of the random order.
+        groups: ``[G]`` the group of each graph, if groups have to stay together.
+
+    Returns:
+        The numbers of the graphs that train, and of those that validate.
+
+    Raises:
+        SettingError: There are too few graphs.
+
+    Example:
+        >>> import torch
+        >>> [len(part) for part in hold_out(torch.tensor([0, 1] * 20), torch.arange(40))]
+        [36, 4]
+    """
+    if groups is not None:
+        own = groups[graphs.numpy()]
+        kept = grouped_folds(own, max(2, min(HELD_OUT, len(np.unique(own)))), seed, y[graphs])[0]
+    else:
+        most = len(graphs) if y.is_floating_point() else int(y[graphs].bincount().max())
+        kept = stratified_folds(y[graphs], max(2, min(HELD_OUT, most)), seed)[0]
+    validates = torch.zeros(len(graphs), dtype=torch.bool).index_fill_(0, torch.from_numpy(kept), True)
+    return graphs[~validates], graphs[validates]
+
+
+HELD_OUT = 10  # one in so many graphs validates
+
+
 def grouped_folds(
     groups: Sequence[Hashable] | NDArray[np.int64], folds: int, seed: int = 0, y: Tensor | None = None
 ) -> list[NDArray[np.int64]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from tapnet.errors import DamagedFileWarning, DataError, TapnetError
 from tapnet.experiments.cross_validate import CrossValidation
+from tapnet.experiments.nested import NestedValidation, load_outer_folds
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import digest
 from tapnet.files import printable
@@ -70,7 +72,16 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
     every = [run.get("metric"), *(named if isinstance(named, dict) else ())]
     metrics = [name for name in dict.fromkeys(every) if isinstance(name, str) and name in METRICS]
     notes = tuple(map(printable, run["notes"])) if isinstance(run.get("notes"), list) else ()
-    return CrossValidation(results, metrics, folder=folder, data=data, baseline=baseline, notes=notes)
+    about: dict[str, Any] = {"folder": folder, "data": data, "baseline": baseline, "notes": notes}
+    if run.get("protocol") == "nested" and "configs" in run:
+        try:
+            outer = load_outer_folds(run["folds"], results)
+            given, search = dict(run["changed"]), str(run["search"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise DataError(f"{folder / RUN}: cannot be read ({error})") from None
+        results = [result for fold in outer for result in fold.results]
+        return NestedValidation(results, metrics, outer=outer, given=given, search=search, **about)
+    return CrossValidation(results, metrics, **about)
 
 
 def confusion_matrix(

@@ -32,12 +32,13 @@ def is_one_system(trials: Sequence[Trial]) -> bool:
 
 
 @contextmanager
-def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
+def progress_bars(trials: Sequence[Trial], done: int = 0, title: str = "") -> Iterator[OnEvent]:
     """Bars for the whole run and for each trial under way, if somebody is there to see them.
 
     Args:
         trials: all trials of the run.
         done: how many of them are stored already.
+        title: what they are, in a few words.
 
     Yields:
         What is to be called with every `Event`.
@@ -45,12 +46,12 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
     if not trials or not is_watched():
         yield lambda _: None
         return
-    one_system = is_one_system(trials)
+    one_system = is_one_system(trials) and trials[0].tested
     total = sum(t.training.epochs for t in trials)
     note = "{task.fields[note]}"
     columns = ("{task.description}", BarColumn(bar_width=None), MofNCompleteColumn(), note, TimeRemainingColumn())
     with progress_display(*columns, expand=True) as progress:
-        whole = progress.add_task(f"{trials[0].dataset}, epochs in all", total=total, note="", completed=0)
+        whole = progress.add_task(f"{trials[0].dataset}, {title or 'epochs in all'}", total=total, note="", completed=0)
         bars: dict[str, TaskID] = {}
         epochs_done = {t.key: 0 for t in trials}
         finished = done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,8 @@ def in_words(trial: Trial) -> str:
 def system_in_words(trial: Trial) -> str:
     """What the folds of a trial have in common: the system and the protocol."""
     changed = ", ".join(f"{k}={v}" for k, v in changed_settings(trial).items())
-    return f"{trial.model}{f' ({changed})' if changed else ''}, {trial.protocol}"
+    what = trial.protocol if trial.tested else "validation"
+    return f"{trial.model}{f' ({changed})' if changed else ''}, {what}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,9 +178,14 @@ class Summary:
         every = {name: self.scores_by(name) for name in self.metrics or [self.metric]}
         return ", ".join(METRICS[name].in_words(float(np.mean(s)), float(np.std(s))) for name, s in every.items())
 
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not those of the system's paper."""
+        return changed_settings(self.results[0].trial)
+
     def __repr__(self) -> str:
         trial = self.results[0].trial
-        changed = ", ".join(f"{name} {value}" for name, value in changed_settings(trial).items())
+        changed = ", ".join(f"{name} {value}" for name, value in self.changed.items())
         name = f"{trial.model} with {changed}" if changed else trial.model
         return f"{trial.dataset}, {name}: {self.in_words} ({self.rules})"
 
@@ -197,13 +203,7 @@ class Summary:
             "num_folds": trial.folds,
             "split": trial.split or None,
             "epochs": trial.training.epochs if self.has_epochs else None,
-            "folds": [
-                {"fold": r.trial.fold, "seed": r.trial.seed}
-                | {**{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
-                | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
-                | self._validation(r)
-                for i, r in enumerate(self.results)
-            ],
+            "folds": self.folds_to_list(scores),
             "metric": self.metric,
             "mean": or_null(self.mean),
             "std": or_null(self.std),
@@ -221,6 +221,20 @@ class Summary:
             "machines": self.machines,
             "seconds": sum(r.seconds for r in self.results),
         }
+
+    def folds_to_list(self, scores: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+        """What JSON has of each fold.
+
+        Args:
+            scores: by metric, that of each fold.
+        """
+        return [
+            {"fold": r.trial.fold, "seed": r.trial.seed}
+            | {**{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
+            | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
+            | self._validation(r)
+            for i, r in enumerate(self.results)
+        ]
 
     def _validation(self, result: TrialResult) -> dict[str, Any]:
         """The metrics of a fold's validation graphs, where they are known."""

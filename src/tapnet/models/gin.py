@@ -88,6 +88,17 @@ class MLP(nn.Module):
         return out
 
 
+# The grid of Errica and others (A Fair Comparison of Graph Neural Networks, ICLR 2020), without a trained epsilon.
+SEARCH = {
+    "hidden_channels": (32, 64),
+    "layers": (2, 3, 5),
+    "readout": ("sum", "mean"),
+    "dropout": (0.0, 0.5),
+    "lr": (0.01,),
+    "batch_size": (32, 128),
+}
+
+
 SPEC = ModelSpec(
     name="gin",
     system="GIN-0",
@@ -100,4 +111,5 @@ SPEC = ModelSpec(
     build=GIN,
     on_dataset=_settings_on,
     training={"lr": 0.01, "weight_decay": 0.0, "amsgrad": False, "batch_size": 32, "halve_lr_every": 50},
+    search=SEARCH,
 )

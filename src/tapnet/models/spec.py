@@ -31,6 +31,7 @@ class ModelSpec:
     on_dataset: Callable[[str], Mapping[str, Any]] = lambda _: {}  # settings that its paper chooses by data set
     training: Mapping[str, Any] = field(default_factory=dict)  # what it trains with, where that is not TAPNet's
     molecules: Mapping[str, Any] = field(default_factory=dict)  # settings of its own and of training, for molecules
+    search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values to choose from; {}: a general space
     reads_weights: bool = True  # those of edges
     prepare: Callable[[GraphDataset, Any], GraphDataset] = lambda dataset, _: dataset  # computed once, then cached
     # Training and test graphs → [n] classes, or [n, C] or [n, T] as a network answers.
