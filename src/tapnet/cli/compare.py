@@ -39,9 +39,7 @@ EXPLANATION = (
 def compare(
     data: Annotated[
         list[str],
-        typer.Argument(
-            help="A data set's name or path, with --systems; or the folders of two runs or more.", metavar="DATA|RUN…"
-        ),
+        typer.Argument(help="A data set's name or path, with --systems; or the folders of two runs or more."),
     ],
     systems: Annotated[
         str | None,
