@@ -26,7 +26,7 @@ from tapnet.experiments.statistics import (
     holm,
     smallest_visible_difference,
 )
-from tapnet.experiments.summary import machines_note, or_null
+from tapnet.experiments.summary import machines_note, or_null, system_name
 from tapnet.experiments.trial import digest
 from tapnet.files import printable
 from tapnet.io.load import check_features, load_dataset
@@ -259,11 +259,7 @@ def _comparison_name(data: GraphDataset, protocol: str, shared: Mapping[str, Any
 def _names_of(runs: Iterable[str | Path | CrossValidation]) -> dict[str, CrossValidation]:
     """Each by its system; by its folder too, where that is the name of several."""
     loaded = [load_run(run) if isinstance(run, str | Path) else run for run in runs]
-    names = []
-    for run in loaded:
-        trial = run.results[0].trial
-        pool = run.changed.get("pool")
-        names.append(f"{trial.model}:{pool}" if pool else trial.model)
+    names = [system_name(run.results[0].trial) for run in loaded]
     several = {name for name in names if names.count(name) > 1}
     labels = [
         f"{name} in {run.folder or i}" if name in several else name
@@ -406,7 +402,8 @@ def _visible(rows: Sequence[ComparedSystem]) -> float | None:
 
 def _verdict(table: Comparison, by_fold: Mapping[str, Mapping[Fold, float]]) -> str:
     """What follows for the systems, and for the baselines, in one sentence."""
-    others = [row for row in table.systems if row.difference and not row.baseline]
+    only_baselines = all(row.baseline for row in table.systems)
+    others = [row for row in table.systems if row.difference and (only_baselines or not row.baseline)]
     return "; ".join([*_about_systems(table, others), *_about_baselines(table, by_fold)])
 
 
