@@ -93,6 +93,11 @@ def test_the_verdict_of_systems_that_differ_by_chance_alone():
     )
 
 
+def test_baselines_alone_have_a_verdict_too():
+    found = tapnet.compare_runs({"size": run("size", noisy(85, 0)), "bag": run("bag", noisy(60, 1))})
+    assert found.verdict.startswith("bag is worse than size by 25.")
+
+
 def test_what_is_lower_is_better_by_the_metric():
     def numbers(model, errors):
         found = run(model, errors)

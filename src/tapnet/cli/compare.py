@@ -39,9 +39,7 @@ EXPLANATION = (
 def compare(
     data: Annotated[
         list[str],
-        typer.Argument(
-            help="A data set's name or path, with --systems; or the folders of two runs or more.", metavar="DATA|RUN…"
-        ),
+        typer.Argument(help="A data set's name or path, with --systems; or the folders of two runs or more."),
     ],
     systems: Annotated[
         str | None,
@@ -61,7 +59,7 @@ def compare(
     new_folds: Annotated[bool, in_protocol("--new-folds", help="Each seed draws folds of its own.")] = False,
     folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
     configs: Annotated[
-        int | None, in_protocol(help="Of nested: settings that are tried for each fold.", min=1, show_default="train's")
+        int | None, in_protocol(help="Of nested: settings that are tried for each fold.", min=1, show_default="16")
     ] = None,
     epochs: Annotated[
         int | None, in_training(help="Epochs of each fold.", min=1, show_default="200; molecules: 50")

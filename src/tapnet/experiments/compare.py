@@ -17,6 +17,7 @@ from tapnet.errors import SettingError, did_you_mean
 from tapnet.experiments.comparison import ComparedSystem, Comparison, FromReference
 from tapnet.experiments.cross_validate import CrossValidation, cross_validate
 from tapnet.experiments.load_run import load_run
+from tapnet.experiments.nested import NestedValidation
 from tapnet.experiments.run_trial import Interrupted
 from tapnet.experiments.statistics import (
     FEWEST_FOLDS,
@@ -25,8 +26,8 @@ from tapnet.experiments.statistics import (
     holm,
     smallest_visible_difference,
 )
-from tapnet.experiments.summary import machines_note, or_null
-from tapnet.experiments.trial import TrialResult, digest
+from tapnet.experiments.summary import machines_note, or_null, system_name
+from tapnet.experiments.trial import digest
 from tapnet.files import printable
 from tapnet.io.load import check_features, load_dataset
 from tapnet.models.registry import BASELINES, find_model
@@ -258,11 +259,7 @@ def _comparison_name(data: GraphDataset, protocol: str, shared: Mapping[str, Any
 def _names_of(runs: Iterable[str | Path | CrossValidation]) -> dict[str, CrossValidation]:
     """Each by its system; by its folder too, where that is the name of several."""
     loaded = [load_run(run) if isinstance(run, str | Path) else run for run in runs]
-    names = []
-    for run in loaded:
-        trial = run.results[0].trial
-        pool = run.changed.get("pool")
-        names.append(f"{trial.model}:{pool}" if pool else trial.model)
+    names = [system_name(run.results[0].trial) for run in loaded]
     several = {name for name in names if names.count(name) > 1}
     labels = [
         f"{name} in {run.folder or i}" if name in several else name
@@ -309,11 +306,10 @@ def _conditions(run: CrossValidation, metric: str | None) -> dict[str, Any]:
 
 
 def _shared_rules(runs: Mapping[str, CrossValidation]) -> str:
-    """The rules of the systems that are trained in epochs, if they are the same; else without the epochs."""
-    found = {run.rules for run in runs.values() if run.has_epochs}
-    if len(found) != 1:
-        found = {re.sub(r" × \d+ epochs", "", rules) for rules in found or {run.rules for run in runs.values()}}
-    return found.pop()
+    """The rules of the systems that are trained in epochs; without the numbers in which they differ."""
+    every = list(runs.values())
+    rules = list(dict.fromkeys(run.rules for run in [run for run in every if run.has_epochs] or every))
+    return rules[0] if len(rules) == 1 else re.sub(r" × \d+ epochs| from \d+ configurations", "", rules[0])
 
 
 # ---- statistics ----
@@ -324,33 +320,36 @@ def fold_means(run: CrossValidation, scores: Sequence[float]) -> dict[Fold, floa
 
     Args:
         run: its results say which fold each score is of.
-        scores: one for each result.
+        scores: as ``run.scores_by`` returns them.
     """
+    results = [fold.results[0] for fold in run.outer] if isinstance(run, NestedValidation) else run.results
     found: dict[Fold, list[float]] = defaultdict(list)
-    for result, score in zip(run.results, scores, strict=True):
+    for result, score in zip(results, scores, strict=True):
         found[result.trial.fold_seed, result.trial.fold].append(score)
     return {fold: float(np.mean(values)) for fold, values in found.items()}
 
 
 def size_ratio(runs: Sequence[CrossValidation]) -> float:
-    """n_test/n_train, the size of the test fold over that of the training graphs, without those that validate.
+    """n_test/n_train on the mean over the folds; graphs that validate do not count as training graphs.
 
-    Of the user's own splits, the graphs that are in no test fold are taken for not there.
+    Of the user's own splits, graphs that are in no test fold are taken for not there, which makes the test stricter.
     """
     trial = runs[0].results[0].trial
-    if not trial.split:
-        return 1 / (trial.folds - (1 if trial.protocol == "paper" else 2))
-    return max(_ratio(run.results) for run in runs)
-
-
-def _ratio(results: Sequence[TrialResult]) -> float:
-    parts = [r.predicted for r in results if "test" in r.predicted]
-    if not parts:
-        return 1 / max(1, results[0].trial.folds - 1)
-    everything = float(np.unique(np.concatenate([p["test"].graphs for p in parts])).size)
-    tested = float(np.mean([len(p["test"].graphs) for p in parts]))
-    validated = float(np.mean([len(p["validation"].graphs) if "validation" in p else 0 for p in parts]))
+    tested = _mean_size(runs, "test") or 1.0
+    everything = tested * trial.folds
+    if trial.split:
+        graphs = [r.predicted["test"].graphs for r in runs[0].results if "test" in r.predicted]
+        everything = float(np.unique(np.concatenate(graphs)).size) if graphs else everything
+    validated = _mean_size(runs, "validation")
+    if not validated:  # of systems that are fitted to training and validation graphs
+        validated = {"fair": tested, "nested": 0.1 * (everything - tested)}.get(trial.protocol, 0.0)
     return tested / max(1.0, everything - tested - validated)
+
+
+def _mean_size(runs: Sequence[CrossValidation], part: str) -> float:
+    """The mean number of graphs in that part of a fold; 0 where no run says what they are."""
+    sizes = [len(r.predicted[part].graphs) for run in runs for r in run.results if part in r.predicted]
+    return float(np.mean(sizes)) if sizes else 0.0
 
 
 def _difference(ours: Mapping[Fold, float], theirs: Mapping[Fold, float], ratio: float) -> FromReference:
@@ -403,7 +402,8 @@ def _visible(rows: Sequence[ComparedSystem]) -> float | None:
 
 def _verdict(table: Comparison, by_fold: Mapping[str, Mapping[Fold, float]]) -> str:
     """What follows for the systems, and for the baselines, in one sentence."""
-    others = [row for row in table.systems if row.difference and not row.baseline]
+    only_baselines = all(row.baseline for row in table.systems)
+    others = [row for row in table.systems if row.difference and (only_baselines or not row.baseline)]
     return "; ".join([*_about_systems(table, others), *_about_baselines(table, by_fold)])
 
 

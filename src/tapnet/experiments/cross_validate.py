@@ -282,7 +282,7 @@ def cross_validate(
         elif protocol != "nested" and is_of_another_run(store.folder / FINAL_MODEL, found):
             warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
         store.save_run({**found.to_dict(), "state": "complete"})
-        if found.baseline_warning and not find_model(model).baseline:
+        if found.baseline_warning and not setup.spec.baseline:
             warnings.warn(f"{printable(data.name)}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TimeRemainingColumn
 
 from tapnet.experiments.backends.pool import Event, OnEvent
-from tapnet.experiments.summary import in_words
+from tapnet.experiments.summary import in_words, system_name
 from tapnet.experiments.trial import Trial
 from tapnet.progress import is_watched as is_watched
 from tapnet.progress import progress_display
@@ -51,7 +51,12 @@ def progress_bars(trials: Sequence[Trial], done: int = 0, title: str = "") -> It
     note = "{task.fields[note]}"
     columns = ("{task.description}", BarColumn(bar_width=None), MofNCompleteColumn(), note, TimeRemainingColumn())
     with progress_display(*columns, expand=True) as progress:
-        whole = progress.add_task(f"{trials[0].dataset}, {title or 'epochs in all'}", total=total, note="", completed=0)
+        words = [
+            trials[0].dataset,
+            *([system_name(trials[0])] if one_system or title else []),
+            title or "epochs in all",
+        ]
+        whole = progress.add_task(escape(", ".join(words)), total=total, note="", completed=0)
         bars: dict[str, TaskID] = {}
         epochs_done = {t.key: 0 for t in trials}
         finished = done

@@ -146,8 +146,7 @@ def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progr
     predicted = {part: Predicted(scored.numpy(), y, values.astype(np.float32))}
     score = rounded(METRICS[trial.test_metric](y, predicted[part].values))
     seconds = time.perf_counter() - started
-    curves = {f"{part}_{trial.test_metric}": [score]}
-    result = TrialResult(trial, curves, seconds, 0, versions(), predicted=predicted)
+    result = TrialResult(trial, {f"{part}_{trial.test_metric}": [score]}, seconds, 0, versions(), predicted=predicted)
     progress(trial.training.epochs, score)
     store.save(result)
     return result

@@ -56,6 +56,12 @@ def in_words(trial: Trial) -> str:
     return f"{system_in_words(trial)}, fold {trial.fold}"
 
 
+def system_name(trial: Trial) -> str:
+    """``"gin"``; ``"tapnet:topk"`` where the pooling layer is another than the system's own."""
+    pool = changed_settings(trial).get("pool")
+    return f"{trial.model}:{pool}" if pool else trial.model
+
+
 def system_in_words(trial: Trial) -> str:
     """What the folds of a trial have in common: the system and the protocol."""
     changed = ", ".join(f"{k}={v}" for k, v in changed_settings(trial).items())
