@@ -253,12 +253,6 @@ def check_counts(**counts: int | None) -> None:
             raise SettingError(f"{name} is at least 1, not {count}")
 
 
-def _has_values_of_main(data: GraphDataset) -> bool:
-    """Whether classes or categories are of a type that only the user's script has, which other processes do not run."""
-    values = (data.classes, data.categories, data.node_label_values, data.edge_label_values)
-    return any(type(value).__module__ == "__main__" for some in values for value in some or ())
-
-
 def check_search(search: str) -> None:
     """A ``SettingError`` for a search that is not known, a ``TapnetError`` for one that needs what is not installed."""
     if search not in SEARCHES:
