@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tapnet.data.batch import GraphBatch as GraphBatch
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.errors import TapnetError as TapnetError
+    from tapnet.experiments.calibration import calibration as calibration
     from tapnet.experiments.cross_validate import cross_validate as cross_validate
     from tapnet.inference.model import load_model as load_model
     from tapnet.io.load import load_dataset as load_dataset
@@ -29,6 +30,7 @@ _HOMES = {
     "TAPRegressor": "tapnet.sklearn",
     "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",
+    "calibration": "tapnet.experiments.calibration",
     "cross_validate": "tapnet.experiments.cross_validate",
     "link_prediction_loss": "tapnet.nn.link",
     "load_dataset": "tapnet.io.load",

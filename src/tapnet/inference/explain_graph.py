@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,7 +143,8 @@ def explain_member(
     """
     read = model.encode(data.subset([number]), [name])
     batch = read.batch([0])
-    explanation = explain(model.network, batch)
+    probabilities = model.probabilities(read)[0].double().numpy()  # calibrated, and of an ensemble the mean
+    explanation = replace(explain(model.network, batch), probabilities=probabilities)
     if not np.isfinite(explanation.probabilities).all():
         raise DataError(f"{name}: the model's answer is not a number")
     category, names = _displayed_categories(read, model)
