@@ -401,7 +401,7 @@ def test_an_interrupt_leaves_no_half_file(trained, new, tmp_path, monkeypatch, c
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(SavedModel, "probabilities", interrupted)
+    monkeypatch.setattr(SavedModel, "answer", interrupted)
     code, _, err = here(monkeypatch, capsys, "predict", run, new, "--out", tmp_path / "out" / "table.csv")
     assert (code, err) == (130, ["tapnet: stopped"])
     assert list((tmp_path / "out").iterdir()) == []

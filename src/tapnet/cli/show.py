@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tapnet.cli.app import DataDir, OwnConv, OwnPool, notes, own_layer
+from tapnet.cli.app import AsJson, DataDir, OwnConv, OwnPool, notes, own_layer
 from tapnet.errors import SettingError
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -27,8 +28,9 @@ def show(
     pool: OwnPool = None,
     conv: OwnConv = None,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Draw a graph and what a trained network keeps of it; or the learning curves of a run.
+    """Draw a graph and what a trained network keeps of it; or the learning curves of a run and its calibration.
 
     Node size is the score, colour the category, grey what was dropped.
     """
@@ -36,6 +38,7 @@ def show(
         raise SettingError(f"--out is a {', '.join(FORMATS)} file, not {out.name!r}")
     if graph is None and not model.is_dir():
         raise SettingError("which graph? Give its number in the data set, or a file with one graph")
+    from tapnet.experiments.calibration import calibration
     from tapnet.experiments.load_run import load_run
     from tapnet.inference.explain_graph import explain_graph
     from tapnet.inference.model import load_model
@@ -45,10 +48,17 @@ def show(
         if graph is None:
             run = load_run(model, own_layer(pool), own_layer(conv))
             figure, target, text = plot_run(run, data_dir), model / "curves.png", repr(run)
-            text = "\n".join([text, *(note for note in (run.baseline_warning, run.machines_note, *run.notes) if note)])
+            try:
+                found = calibration(run)
+                calibrated, values = str(found), run.to_dict() | {"calibration": found.to_dict()}
+            except SettingError:  # numbers, or a run without predictions
+                calibrated, values = "", run.to_dict() | {"calibration": None}
+            lines = (calibrated, run.baseline_warning, run.machines_note, *run.notes)
+            text = "\n".join([text, *(line for line in lines if line)])
         else:
             explained = explain_graph(load_model(model, own_layer(pool), own_layer(conv)), graph, dataset, data_dir)
             figure, target, text = draw_explanation(explained), Path(f"{explained.stem}.png"), str(explained)
+            values = explained.to_dict()
     target = out or target
     save(figure, target.with_suffix(""), (target.suffix.lower()[1:],))
-    typer.echo(f"{text}\nWritten: {target}")
+    typer.echo(json.dumps(values | {"written": str(target)}) if as_json else f"{text}\nWritten: {target}")

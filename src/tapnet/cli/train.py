@@ -135,8 +135,13 @@ def train(
     gpus_per_trial: GpusPerTrial = None,
     checkpoint_every: Annotated[int, in_training(help="Epochs between checkpoints.", min=1)] = 20,
     final: Annotated[
-        bool, typer.Option("--final", help="Then train one model on all graphs: final.safetensors in the run's folder.")
-    ] = False,
+        Literal["single", "ensemble"] | None,
+        typer.Option(
+            "--final",
+            metavar="[single|ensemble]",
+            help="Then train one model on all graphs, or keep the folds' models in one: RUN/final.safetensors.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/DATASET-MODEL-…")] = None,
     as_json: AsJson = False,
@@ -205,7 +210,7 @@ def train(
                 devices=devices,
                 cluster=cluster,
                 checkpoint_every=checkpoint_every,
-                final=final,
+                final=final or False,
                 reproducible=reproducible,
                 progress=None if is_watched() else fold_lines(),
                 **settings | _named_settings(other_settings or [], known),

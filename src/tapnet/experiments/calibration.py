@@ -94,6 +94,8 @@ def calibration(result: CrossValidation | str | Path) -> Calibration:
         raise SettingError(f"{trial.model} gives classes without probabilities, so there is nothing to calibrate")
     found = out_of_fold(result.results)
     if found is None:
-        raise SettingError("the run was stored without predictions, or they are no numbers: there is nothing to measure")
+        raise SettingError(
+            "the run was stored without predictions, or they are no numbers: there is nothing to measure"
+        )
     note = "the test folds chose the epoch, so all of this looks better than it is" if trial.protocol == "paper" else ""
     return fit_calibration(*found, note=note)

@@ -1,4 +1,4 @@
-"""The final model: after a cross-validation, one network trained on every graph, or the folds' networks, in one file."""
+"""The final model: after a cross-validation, a network trained on every graph, or those of the folds, in one file."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def train_final(
             remove_partial_files(file)
             with isolated(trial.threads):
                 results = of_first_seed(summary.results)
-                folds = [SavedModel.load(store.model_file(r.trial)).network for r in results]
+                folds = _fold_networks(results, store, ensemble)
                 trained = None if ensemble else _trained(trial, dataset, store, checkpoint_every, progress)
-                saved = SavedModel(trained or Ensemble(folds).eval(), card)
+                saved = SavedModel(Ensemble(folds).eval() if trained is None else trained, card)
                 some = saved.encode(dataset.subset(range(min(len(dataset), GRAPHS_CHECKED))))
                 if not bool(saved.probabilities(some).isfinite().all()):
                     advice = f"lr is {trial.training.lr:g}, a smaller one may help"
@@ -119,25 +119,39 @@ def train_final(
 
 
 def _reference(
-    trained: GraphClassifier | None, folds: Sequence[GraphClassifier], results: Sequence[TrialResult], data: GraphDataset
+    trained: GraphClassifier | None,
+    folds: Sequence[GraphClassifier],
+    results: Sequence[TrialResult],
+    data: GraphDataset,
 ) -> ReferenceRecord | None:
     """What the training graphs are like to the model: to the network of all graphs, or to the first of an ensemble.
 
-    How far away is usual is learned from the folds' networks and the graphs that each was not trained on.
+    How far away is usual is learned from the folds' networks and the graphs that each was not trained on; without
+    these networks, from the training graphs.
     """
     trial = results[0].trial
     prepared = find_model(trial.model).prepare(data, trial.settings)
     of_folds, held_out = [], []
-    for network, result in zip(folds, results, strict=True):
-        try:
+    try:
+        for network, result in zip(folds, results, strict=bool(folds)):
             rows = embed_graphs(network, prepared).numpy()
-        except SettingError:  # a network without embeddings
-            return None
-        parts = split(data, result.trial.protocol, result.trial.folds, result.trial.fold)
-        of_folds.append(fit_reference(rows[parts.train.numpy()]))
-        held_out.append(distances(of_folds[-1], rows[parts.test.numpy()]))
-    record = of_folds[0] if trained is None else fit_reference(embed_graphs(trained, prepared).numpy())
-    return with_quantiles(record, np.concatenate(held_out))
+            parts = split(data, result.trial.protocol, result.trial.folds, result.trial.fold)
+            of_folds.append(fit_reference(rows[parts.train.numpy()]))
+            held_out.append(distances(of_folds[-1], rows[parts.test.numpy()]))
+        record = of_folds[0] if trained is None else fit_reference(embed_graphs(trained, prepared).numpy())
+    except SettingError:  # a network without embeddings
+        return None
+    return with_quantiles(record, np.concatenate(held_out)) if held_out else record
+
+
+def _fold_networks(results: Sequence[TrialResult], store: Store, needed: bool) -> list[GraphClassifier]:
+    """The networks of the folds; none where one is missing, unless they are needed."""
+    try:
+        return [SavedModel.load(store.model_file(r.trial)).network for r in results]
+    except DataError:
+        if needed:
+            raise
+        return []
 
 
 def _ensemble_key(results: Sequence[TrialResult]) -> str:

@@ -253,8 +253,9 @@ class Explorer:
 
     def _view(self, data: GraphDataset, encoded: GraphDataset, choice: Choice, names: Sequence[str]) -> View:
         network, settings = self._changed(choice)
-        probabilities = replace(self.saved, network=network).probabilities(encoded)[0].double().numpy()
-        explanation = replace(explain(network, encoded.batch([0])), probabilities=probabilities)
+        explanation = explain(network, encoded.batch([0]))
+        found = replace(self.saved, network=network).probabilities(encoded)[0].double().numpy()  # calibrated
+        explanation = replace(explanation, probabilities=found)
         category, categories = self._categories(data)
         best = int(np.nan_to_num(explanation.probabilities).argmax())
         return {

@@ -22,6 +22,7 @@ Method = Literal["none", "temperature", "isotonic"]
 
 BINS = 10
 LARGEST_LOG_TEMPERATURE = 4.0
+FEWEST_OF_CURVE = 100  # graphs, for isotonic regression: a curve of fewer is noise
 PARTS = 5  # to cross-validate in, where the graphs are all of one fold
 TINY = 1e-7  # single precision cannot tell 1 from more than 1 - TINY
 DIGITS = 6
@@ -48,7 +49,7 @@ class ReliabilityCurve:
 
     def to_dict(self) -> dict[str, list[float]]:
         """The three columns as JSON has them."""
-        return {name: [round(float(v), DIGITS) for v in values] for name, values in vars(self).items()}
+        return {name: values.round(DIGITS).tolist() for name, values in vars(self).items()}
 
 
 def reliability_curve(y: Array, probabilities: Array, bins: int = BINS) -> ReliabilityCurve:
@@ -151,14 +152,8 @@ def fit_calibration(task: Task, y: Array, probabilities: Array, folds: Array, no
         Transforming Classifier Scores into Accurate Multiclass Probability Estimates, KDD 2002.
     """
     p = probabilities.astype(np.float64)
-    after = np.empty_like(p)
-    for held_out in _parts(folds):
-        rest = ~held_out
-        inner = _fit(task, _choose(task, y[rest], p[rest], folds[rest]), y[rest], p[rest])
-        after[held_out] = calibrate(task, inner, p[held_out])
-    record = _fit(task, _choose(task, y, p, folds), y, p)
-    if record.method == "none":
-        after = p
+    method, after = _choose(task, y, p, folds)
+    record = _fit(task, method, y, p)
     record = record.replace(graphs=len(y), before=_scores(y, p), after=_scores(y, after))
     return Calibration(record, {"before": reliability_curve(y, p), "after": reliability_curve(y, after)}, note)
 
@@ -200,18 +195,18 @@ def _parts(folds: Array) -> list[Array]:
     return [groups == number for number in np.unique(groups)] if len(folds) > 1 else []
 
 
-def _choose(task: Task, y: Array, p: Array, folds: Array) -> Method:
-    """The method with the lowest log loss on held-out folds; the simpler one where they are equal."""
-    best: tuple[float, Method] = (np.inf, "none")
-    methods: Sequence[Method] = ("none", "temperature", "isotonic")
-    for method in methods:
-        loss = 0.0
+def _choose(task: Task, y: Array, p: Array, folds: Array) -> tuple[Method, Array]:
+    """The method with the lowest log loss on held-out folds (of equals the simpler), and their probabilities by it."""
+    best: tuple[Method, Array] = ("none", p)
+    methods: Sequence[Method] = ("temperature", "isotonic")
+    for method in methods[: 2 if len(y) >= FEWEST_OF_CURVE else 1]:
+        found = p.copy()
         for held_out in _parts(folds):
             record = _fit(task, method, y[~held_out], p[~held_out])
-            loss += _log_loss(task, y[held_out], calibrate(task, record, p[held_out]))
-        if loss < best[0] - TINY * len(y):
-            best = loss, method
-    return best[1]
+            found[held_out] = calibrate(task, record, p[held_out])
+        if _log_loss(task, y, found) < _log_loss(task, y, best[1]) - TINY * len(y):
+            best = method, found
+    return best
 
 
 def _fit(task: Task, method: Method, y: Array, p: Array) -> CalibrationRecord:
@@ -238,7 +233,9 @@ def _temperature(task: Task, y: Array, p: Array) -> float:
     def loss(log_temperature: float) -> float:
         scaled = logits / np.exp(log_temperature)
         if task == "classification":
-            return float((np.logaddexp.reduce(scaled, axis=1) - scaled[np.arange(len(y)), y]).sum())
+            highest = scaled.max(axis=1)
+            sums = np.exp(scaled - highest[:, None]).sum(axis=1)
+            return float((np.log(sums) + highest - scaled[np.arange(len(y)), y]).sum())
         return float(np.logaddexp(0, np.where(y == 1, -scaled, scaled)).sum())
 
     bounds = (-LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE)
@@ -246,17 +243,22 @@ def _temperature(task: Task, y: Array, p: Array) -> float:
     return round(float(np.exp(found.x)), DIGITS)
 
 
-def _curve(y: Array, p: Array) -> dict[str, list[float]]:
-    """The corners of a rising curve; it stays off 0 and 1, of which n graphs cannot speak."""
+def _curve(y: Array, p: Array) -> dict[Literal["x", "y"], list[float]]:
+    """The corners of a rising curve; it stays off 0 and 1, of which n graphs cannot speak.
+
+    Isotonic regression is a staircase; the middles of its steps are joined, so that graphs keep their order (Oron,
+    Flournoy: Centered Isotonic Regression, 2017).
+    """
     from sklearn.isotonic import IsotonicRegression
 
     there = ~np.isnan(y)
     if not there.any():
         return {"x": [0.0, 1.0], "y": [TINY, 1.0]}
     margin = 1 / (int(there.sum()) + 2)
-    fitted = IsotonicRegression(y_min=margin, y_max=1 - margin).fit(p[there], y[there])
-    corners = {"x": fitted.X_thresholds_, "y": fitted.y_thresholds_}
-    return {name: [round(float(v), 8) for v in values] for name, values in corners.items()}
+    steps = IsotonicRegression(y_min=margin, y_max=1 - margin).fit_transform(p[there], y[there])
+    heights, step = np.unique(steps, return_inverse=True)
+    middles = np.bincount(step, weights=p[there]) / np.bincount(step)
+    return {"x": [round(float(v), 8) for v in middles], "y": [round(float(v), 8) for v in heights]}
 
 
 def _log_loss(task: Task, y: Array, p: Array) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -72,6 +72,17 @@ class ExplainedGraph:
         file = f", {self.file}" if self.file else ""
         truth = "" if self.true_class is None else f"; true class: {printable(self.true_class)}"
         return f"{self.name}{file}: {self.answer}{truth}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The graph, its classes, and the numbers of the nodes that each pooling layer kept, as JSON has them."""
+        return {
+            "graph": self.name,
+            "file": self.file,
+            "true_class": self.true_class,
+            "prediction": self.predicted,
+            "probabilities": self.explanation.probabilities.tolist(),
+            "kept": [layer.nodes[layer.kept].tolist() for layer in self.explanation.layers],
+        }
 
     def plot(self) -> Figure:
         """Draws the graph and what each pooling layer kept of it; a notebook displays the figure.
@@ -143,8 +154,9 @@ def explain_member(
     """
     read = model.encode(data.subset([number]), [name])
     batch = read.batch([0])
-    probabilities = model.probabilities(read)[0].double().numpy()  # calibrated, and of an ensemble the mean
-    explanation = replace(explain(model.network, batch), probabilities=probabilities)
+    explanation = explain(model.network, batch)
+    found = model.probabilities(read)[0].double().numpy()  # calibrated
+    explanation = replace(explanation, probabilities=found)
     if not np.isfinite(explanation.probabilities).all():
         raise DataError(f"{name}: the model's answer is not a number")
     category, names = _displayed_categories(read, model)

@@ -442,7 +442,10 @@ class SavedModel:
     def _unlike_training(self, dataset: GraphDataset) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """[G] the share of held-out graphs that are nearer to the training graphs, and what is unlike these."""
         assert self.card.reference is not None
-        distance = shares_nearer(self.card.reference, embed_graphs(self.network, dataset).numpy())
+        embeddings = embed_graphs(self.network, dataset).numpy()
+        if embeddings.shape[1] != len(self.card.reference.mean):
+            raise DataError("what the model file says of the training graphs does not fit its network")
+        distance = shares_nearer(self.card.reference, embeddings)
         smallest, largest = self.card.shape.node_deciles[0], self.card.shape.node_deciles[-1]
         sizes = dataset.nodes_per_graph.numpy()
         marks = {

@@ -181,7 +181,7 @@ class ConformalRecord(_Part):
 class ReferenceRecord(_Part):
     """What the embeddings of the training graphs are like; see `tapnet.inference.uncertainty`."""
 
-    mean: list[float]  # [W]
+    mean: Annotated[list[float], Field(min_length=1)]  # [W]
     scale: list[Annotated[float, Field(gt=0)]]  # [W]
     directions: list[list[float]]  # [D, W] of the largest variance, divided by their deviations
     residual: Annotated[float, Field(gt=0)]  # the usual length of what is in none of these directions

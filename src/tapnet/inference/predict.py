@@ -172,10 +172,10 @@ def predict_table(
     predicted = 0
     molecules = replace(table.dataset.with_features(model.features), graph_names=None)  # known by their numbers
     for group in run.of_dataset(molecules, ""):
-        sure = uncertainty_cells(model, names, group.answers)
+        sure = uncertainty_values(model, names, group.answers)
         for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
             best = [names[row.index(max(row))]] if classes else []
-            cells[table.kept[int(name)]] = [*best, *(f"{value:.6g}" for value in row), *more]
+            cells[table.kept[int(name)]] = [*best, *(f"{value:.6g}" for value in row), *as_cells(more)]
             predicted += 1
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
@@ -204,11 +204,6 @@ def uncertainty_columns(model: SavedModel, names: Sequence[str], confidence: flo
     if model.task != "classification" and len(names) > 1:
         words = [f"{word} {name}" for word in words for name in names]
     return words + (["distance", "unlike_training"] if model.card.reference is not None else [])
-
-
-def uncertainty_cells(model: SavedModel, names: Sequence[str], answers: Answers) -> list[list[str]]:
-    """The cells of these columns, for each graph: numbers with six digits, the members of a set with | between."""
-    return [_cells(row) for row in uncertainty_values(model, names, answers)]
 
 
 def uncertainty_values(model: SavedModel, names: Sequence[str], answers: Answers) -> list[dict[str, Any]]:
@@ -244,7 +239,8 @@ def uncertainty_values(model: SavedModel, names: Sequence[str], answers: Answers
     return [{word: column[i] for word, column in columns.items()} for i in range(len(answers.values))]
 
 
-def _cells(values: Mapping[str, Any]) -> list[str]:
+def as_cells(values: Mapping[str, Any]) -> list[str]:
+    """What `uncertainty_values` says of a graph as cells: numbers with six digits, what is in a set with | between."""
     cells = []
     for value in values.values():
         for one in value.values() if isinstance(value, dict) else (value,):
@@ -317,7 +313,9 @@ class _Run(NamedTuple):
         finite = found.values.isfinite().all(dim=1)
         for i in (~finite).nonzero().flatten().tolist():
             self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))
-        return PredictedGroup([name for name, good in zip(names, finite.tolist(), strict=True) if good], found[finite.numpy()])
+        return PredictedGroup(
+            [name for name, good in zip(names, finite.tolist(), strict=True) if good], found[finite.numpy()]
+        )
 
     def _counting(self, total: int, title: str) -> AbstractContextManager[Callable[[int], None]]:
         return counting(total, title) if self.show_progress else nullcontext(lambda _: None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -53,16 +53,20 @@ class Answers:
 
     def __getitem__(self, rows: Any) -> Answers:
         """Those of some graphs, by a mask or by numbers."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Answers(**{name: None if value is None else value[rows] for name, value in given.items()})
+        given: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{name: value[rows] for name, value in given.items() if value is not None})
 
     @classmethod
     def join(cls, parts: Sequence[Answers]) -> Answers:
         """Those of several groups of graphs, by the same model."""
         parts = [part for part in parts if len(part.values)] or parts[:1]
-        columns = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
-        join = {name: torch.cat if isinstance(found[0], Tensor) else np.concatenate for name, found in columns.items()}
-        return cls(**{name: None if found[0] is None else join[name](found) for name, found in columns.items()})
+        columns: dict[str, Any] = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
+        for name, found in columns.items():
+            if found[0] is None:
+                columns[name] = None
+            else:
+                columns[name] = torch.cat(found) if isinstance(found[0], Tensor) else np.concatenate(found)
+        return cls(**columns)
 
 
 # ---- conformal prediction ----
@@ -120,10 +124,10 @@ def check_confidence(record: ConformalRecord | None, confidence: float) -> Confo
     if not 0 < confidence < 1:
         raise SettingError(f"confidence is a share between 0 and 1, such as 0.9, not {confidence:g}")
     if record is None:
-        raise DataError(
-            "this model does not say how far off it was for held-out graphs, so it promises no confidence: a final "
-            "model of a cross-validation by this version does; train one"
+        reason = (
+            "the model file does not say how far off the model was for held-out graphs, so no confidence is promised"
         )
+        raise DataError(f"{reason}; final models of this version do: train one")
     if confidence > largest_confidence(record) + 1e-12:
         needed = math.ceil(round(confidence / (1 - confidence), 6))
         fewest = min(sum(map(len, column)) for column in record.scores)

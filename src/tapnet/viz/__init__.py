@@ -1,12 +1,13 @@
 """Pictures with one look: graphs, molecules and what pooling keeps of them, and learning curves."""
 
-from tapnet.viz.curves import draw_run, plot_run
+from tapnet.viz.curves import draw_calibration, draw_run, plot_run
 from tapnet.viz.graphs import draw_explanation, draw_graph, plot_graph
 from tapnet.viz.molecules import diverging_colours, draw_molecule
 from tapnet.viz.style import new_figure, save
 
 __all__ = [
     "diverging_colours",
+    "draw_calibration",
     "draw_explanation",
     "draw_graph",
     "draw_molecule",
