@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tapnet.inference.model import SavedModel
 
 DIGITS = 6
+NOTED = ("", "categories")  # in the column unlike_training: nothing, or what is said of unknown categories already
 
 
 def predict(
@@ -94,7 +95,10 @@ def predict(
         if is_one_table:
             table = predict_table(saved, inputs[0], smiles, **options)
             write("".join(map(_csv_line, [table.header, *table.rows])) if table.predicted else "")
-            done, unlike = table.predicted, sum(bool(row[-1]) for row in table.rows if "unlike_training" in added)
+            done, unlike = (
+                table.predicted,
+                sum(row[-1] not in NOTED for row in table.rows if added[-1:] == ["unlike_training"]),
+            )
             inputs = []
         else:
             write(header(classes, added))
@@ -103,7 +107,7 @@ def predict(
             rows = zip(group.graphs, group.probabilities.tolist(), sure, strict=True)
             write("".join(line(g, [round(p, DIGITS) for p in row], classes, more | how) for g, row, more in rows))
             done += len(group.graphs)
-            unlike += sum(bool(more.get("unlike_training")) for more in sure)
+            unlike += sum(more.get("unlike_training", "") not in NOTED for more in sure)
         if not done:
             raise _NothingToWriteError
     left_out = 0 if allow_unknown else unseen.foreign
