@@ -292,7 +292,7 @@ def cross_validate(
         _check_card(first, data)
     trials = [replace(first, fold=fold) for fold in numbers]
     options: dict[str, Any] = {
-        "jobs": 1 if only_here else jobs or max(1, available_cores() // threads),
+        "jobs": 1 if only_here or _has_values_of_main(data) else jobs or max(1, available_cores() // threads),
         "cluster": cluster,
         "checkpoint_every": checkpoint_every,
         "pools": [own_pool] if ":" in own_pool else [],
@@ -341,6 +341,12 @@ def _run(
     if not complete:
         raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
     return CrossValidation(results, folder=store.folder, data=origin, notes=notes)
+
+
+def _has_values_of_main(data: GraphDataset) -> bool:
+    """Whether classes or categories are of a type that only the user's script has, which other processes do not run."""
+    values = (data.classes, data.categories, data.node_label_values, data.edge_label_values)
+    return any(type(value).__module__ == "__main__" for some in values for value in some or ())
 
 
 def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:
