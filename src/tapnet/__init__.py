@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tapnet.data.batch import GraphBatch as GraphBatch
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.errors import TapnetError as TapnetError
+    from tapnet.experiments.calibration import calibration as calibration
     from tapnet.experiments.compare import compare as compare
     from tapnet.experiments.compare import compare_runs as compare_runs
     from tapnet.experiments.comparison import load_comparison as load_comparison
@@ -34,6 +35,7 @@ _HOMES = {
     "TAPRegressor": "tapnet.sklearn",
     "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",
+    "calibration": "tapnet.experiments.calibration",
     "compare": "tapnet.experiments.compare",
     "compare_runs": "tapnet.experiments.compare",
     "cross_validate": "tapnet.experiments.cross_validate",

@@ -310,6 +310,10 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         record, estimator = saved.card.trial, saved.card.estimator
         if saved.task != cls._TASK:
             raise DataError(f"{path}: holds a model for {saved.task}, which {cls.__name__} is not")
+        if saved.card.members > 1:
+            raise DataError(
+                f"{path}: holds {saved.card.members} networks, an estimator one; tapnet.load_model reads it"
+            )
         if not isinstance(saved.network, TAPNet):
             raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")
         try:

@@ -92,7 +92,9 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     console.print(f"[dim]{what}: {escape(str(run.folder))}[/]")
     if final:
         text = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
-        console.print(escape(text.format_map(final)))
+        if final["members"] > 1:
+            text = "Final model: {file}, the mean of the {members} folds' models"
+        console.print(escape(f"{text.format_map(final)}; {final['bytes'] / 1e6:.1f} MB"))
 
 
 def _outer_folds(run: CrossValidation) -> Table | None:

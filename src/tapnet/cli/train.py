@@ -160,8 +160,13 @@ def train(
     gpus_per_trial: GpusPerTrial = None,
     checkpoint_every: CheckpointEvery = 20,
     final: Annotated[
-        bool, typer.Option("--final", help="Then train one model on all graphs: final.safetensors in the run's folder.")
-    ] = False,
+        Literal["single", "ensemble"] | None,
+        typer.Option(
+            "--final",
+            metavar="[single|ensemble]",
+            help="Then train one model on all graphs, or keep the folds' models in one: RUN/final.safetensors.",
+        ),
+    ] = None,
     save_splits: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the folds' graphs as JSON, which --split takes.")
     ] = None,
@@ -254,7 +259,7 @@ def train(
                 devices=devices,
                 cluster=cluster,
                 checkpoint_every=checkpoint_every,
-                final=final,
+                final=final or False,
                 reproducible=reproducible,
                 progress=None if is_watched() else fold_lines(),
                 **settings,

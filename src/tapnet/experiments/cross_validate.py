@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.splits import Split
@@ -98,8 +98,8 @@ class CrossValidation(Summary):
             "folder": None if self.folder is None else str(self.folder),
         }
         if self.final is not None:
-            card = read_model(self.final)[1]
-            values["final"] = {"file": str(self.final), **card.to_dict()["final"]}
+            card, size = read_model(self.final)[1], self.final.stat().st_size
+            values["final"] = {"file": str(self.final), "bytes": size, "members": 1, **card.to_dict()["final"]}
         return values
 
 
@@ -132,7 +132,7 @@ def cross_validate(
     devices: int = 1,
     cluster: Cluster | None = None,
     checkpoint_every: int = CHECKPOINT_EVERY,
-    final: bool = False,
+    final: bool | Literal["single", "ensemble"] = False,
     reproducible: bool = False,
     progress: Callable[[Event], None] | None = None,
     reading: Mapping[str, Any] | None = None,
@@ -179,7 +179,8 @@ def cross_validate(
         devices: processes that share each step of a fold.
         cluster: the Ray cluster to run folds on.
         checkpoint_every: so many epochs.
-        final: whether to train a model on all graphs as well; it needs ``out``.
+        final: whether to train a model on all graphs as well; it needs ``out``. ``"ensemble"`` keeps the folds' models
+            in one file instead, whose prediction is their mean.
         reproducible: whether to use only arithmetic that every processor of a kind has: slower, and the same bits on
             each. Python has to be started with some variables set; a ``SettingError`` says which.
         progress: called with an `Event` after every epoch; None shows bars on a terminal or in a notebook.
@@ -206,6 +207,8 @@ def cross_validate(
     """
     check_counts(seeds=seeds, configs=configs, final_seeds=final_seeds)
     check_search(search)
+    if final not in (True, False, "single", "ensemble"):
+        raise SettingError(f"final is True, False, 'single' or 'ensemble', not {final!r}")
     if final and out is None:
         raise SettingError("a final model needs a folder to be kept in: give out")
     if final and find_model(model).fit is not None:
@@ -244,6 +247,8 @@ def cross_validate(
         settings=settings,
     )
     data, first, numbers = setup.data, setup.first, setup.numbers
+    if final == "ensemble" and len(numbers) < 2:
+        raise SettingError("an ensemble is made of the models of several folds, and there is one")
     draws = {seed + i: seed + i if new_folds else 0 for i in range(seeds)}  # the seed of the folds by that of training
     trials = [replace(first, fold=fold, seed=s, fold_seed=drawn) for s, drawn in draws.items() for fold in numbers]
     if torchrun_rank() > 0:  # the first process of the group has the store, and the result
@@ -279,7 +284,7 @@ def cross_validate(
         write_predictions(store.folder / "predictions.csv", found.results, data)
         found = found if kept else replace(found, folder=None)
         if final:
-            found = replace(found, final=_train_final(found, data, store, checkpoint_every))
+            found = replace(found, final=_train_final(found, data, store, checkpoint_every, final == "ensemble"))
         elif protocol != "nested" and is_of_another_run(store.folder / FINAL_MODEL, found):
             warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
         store.save_run({**found.to_dict(), "state": "complete"})
@@ -297,10 +302,14 @@ def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:
     return {"source": source, "relative": relative, "checksum": data.checksum}
 
 
-def _train_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> Path:
+def _train_final(
+    found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int, ensemble: bool
+) -> Path:
     store.save_run({**found.to_dict(), "state": "complete"})  # of the folds, should this be stopped
     epochs = FinalTrial.after(found).training.epochs
     try:
+        if ensemble:
+            return train_final(found, data, store, ensemble=True)
         with counting(epochs, f"final model, all {len(data)} graphs: epochs") as advance:
             return train_final(found, data, store, checkpoint_every=checkpoint_every, progress=advance)
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import torch
@@ -51,13 +52,20 @@ class GIN(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
-        h: FeatureRows = batch.x
-        levels = [h]
-        for mlp, norm in zip(self.mlps, self.norms, strict=True):
-            h = torch.relu(norm(mlp(h, batch)))
-            levels.append(h)
+        levels = [batch.x, *self._hidden(batch)]
         logits = [self._scored(score, level, batch) for score, level in zip(self.scores, levels, strict=True)]
         return Outputs(torch.stack(logits).sum(0))
+
+    def _hidden(self, batch: GraphBatch) -> Iterator[Tensor]:
+        """[N, d] what each layer makes of the nodes."""
+        h: FeatureRows = batch.x
+        for mlp, norm in zip(self.mlps, self.norms, strict=True):
+            h = torch.relu(norm(mlp(h, batch)))
+            yield h
+
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """[B, width]: the readouts of all layers; that of the input is left out."""
+        return torch.cat([readout(h, batch) for h in self._hidden(batch)], dim=1)
 
     def _scored(self, score: nn.Module, h: FeatureRows, batch: GraphBatch) -> Tensor:
         """The readout's linear scores: the readout of each node's scores without the bias, which is the same."""
