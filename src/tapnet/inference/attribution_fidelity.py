@@ -116,14 +116,17 @@ def _changes(probe: Probe, there: NDArray[np.bool_]) -> FloatArray:
 
 
 def _sentence(level: FidelityLevel, what: str, beats: bool, signed: bool) -> str:
+    def words(change: float) -> str:
+        return f"{round(change, 3) + 0.0:.3f}" if signed else f"{change:.3g}"  # probabilities, or a number's units
+
     def effect(change: float) -> str:
         verb = "changes" if not signed else "falls" if change >= 0 else "rises"
-        return f"{verb} by {abs(change):.3g}"
+        return f"{verb} by {words(abs(change))}"
 
-    low, high = level.random.necessity_interval
+    low, high = map(words, level.random.necessity_interval)
     nodes, random = ("node", "a random one") if level.nodes == 1 else (f"{level.nodes} nodes", "as many random ones")
     return (
         f"Without the top {nodes} ({level.percent} %) {what} {effect(level.necessity)}, without {random} it "
-        f"{effect(level.random.necessity)} (95 % between {low:.3g} and {high:.3g}): the explanation "
+        f"{effect(level.random.necessity)} (95 % between {low} and {high}): the explanation "
         f"{'beats' if beats else 'does not beat'} chance on this graph."
     )

@@ -244,12 +244,10 @@ def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
     for level in fidelity.levels:
         row = [f"{level.percent} %", str(level.nodes)]
         for what in ("necessity", "sufficiency"):
-            low, high = getattr(level.random, f"{what}_interval")
-            row.append(f"{getattr(level, what):.3f}")
-            row += [
-                f"{getattr(level.random, what):.3f} ({low:.3f} to {high:.3f})",
-                f"{getattr(level.degree, what):.3f}",
-            ]
+            values = [getattr(change, what) for change in (level, level.random, level.degree)]
+            top, mean, degree = (f"{round(value, 3) + 0.0:.3f}" for value in values)  # no -0.000
+            low, high = (f"{round(value, 3) + 0.0:.3f}" for value in getattr(level.random, f"{what}_interval"))
+            row += [top, f"{mean} ({low} to {high})", degree]
         rows.append(row)
     yield from _columns(rows)
     yield fidelity.sentence
