@@ -66,6 +66,15 @@ def test_labels_have_a_temperature_each_and_gaps_count_for_nothing():
     assert calibrate("multilabel", found.record, np.array([[0.5, 0.5]])) == pytest.approx(np.array([[0.5, 0.5]]))
 
 
+@pytest.mark.parametrize("n", [20, 300])
+def test_graphs_that_are_all_right_do_not_make_the_next_one_certain(n):
+    y = np.arange(n) % 2
+    said = np.where(np.eye(2)[y] == 1, 0.9, 0.1)
+    found = fit_calibration("classification", y, said, np.arange(n) % 5)
+    after = calibrate("classification", found.record, said)
+    assert 0.9 < after.max() <= 1 - 1 / (n + 3)
+
+
 def test_the_expected_calibration_error_by_hand():
     p = np.array([[0.05, 0.95], [0.05, 0.95], [0.35, 0.65], [0.65, 0.35]])
     y = np.array([1, 0, 1, 0])
