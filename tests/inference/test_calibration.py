@@ -52,6 +52,8 @@ def test_a_distortion_that_is_no_temperature_needs_a_curve(classes):
     after = calibrate("classification", found.record, bent)
     np.testing.assert_allclose(after.sum(axis=1), 1)
     assert found.after["ece"] < 0.05 < found.before["ece"]
+    assert found.after["accuracy"] > found.before["accuracy"] + 5
+    assert "accuracy" in str(found)  # other classes are the most probable ones now
 
 
 def test_labels_have_a_temperature_each_and_gaps_count_for_nothing():

@@ -102,7 +102,7 @@ class Calibration:
 
     @property
     def before(self) -> dict[str, float]:
-        """``log_loss``, ``brier`` and ``ece``, the expected calibration error, as the networks say."""
+        """``log_loss``, ``brier``, ``accuracy``, and ``ece``, the expected calibration error, as the networks say."""
         return self.record.before
 
     @property
@@ -125,6 +125,8 @@ class Calibration:
             how = f"{scores}; neither a temperature nor isotonic regression lowers the log loss"
             return f"Calibration on {self.record.graphs} held-out graphs: {how}{note}"
         pairs = ", ".join(f"{words} {before[name]:.3f} → {after[name]:.3f}" for name, words in names.items())
+        if before.get("accuracy") != after.get("accuracy"):  # another class is the most probable one
+            pairs += f", accuracy {before['accuracy']:.1f} → {after['accuracy']:.1f} %"
         return f"Calibration on {self.record.graphs} held-out graphs ({in_words(self.record)}): {pairs}{note}"
 
     def plot(self) -> Figure:
@@ -278,7 +280,8 @@ def _log_loss(task: Task, y: Array, p: Array) -> float:
 
 
 def _scores(y: Array, p: Array) -> dict[str, float]:
-    found = {name: METRICS[name](y, p) for name in ("log_loss", "brier")} | {"ece": reliability_curve(y, p).error}
+    found = {name: METRICS[name](y, p) for name in ("log_loss", "brier", "accuracy")}
+    found["ece"] = reliability_curve(y, p).error
     return {name: round(value, DIGITS) for name, value in found.items() if np.isfinite(value)}
 
 
