@@ -146,7 +146,7 @@ class CalibrationRecord(_Part):
     temperature: list[Annotated[float, Field(gt=0)]] = []  # one, or one for each label
     isotonic: list[dict[Literal["x", "y"], Annotated[list[Share], Field(min_length=1)]]] = []  # corners of a curve each
     graphs: int = 0  # held out, that it was fitted to
-    before: dict[str, float] = {}  # log loss, Brier score and expected calibration error on graphs held out
+    before: dict[str, float] = {}  # log loss, Brier score, accuracy and expected calibration error on held-out graphs
     after: dict[str, float] = {}
 
     @validator(mode="after")
