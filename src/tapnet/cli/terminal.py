@@ -182,7 +182,8 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
         console.print(f"[bold]{row['name']}[/]  {row['system']}{parameters}")
         console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
         console.print(escape(row["about"]))
-        for title, values in (("settings, on MUTAG", row["settings"]), ("training", row["training"])):
+        tables = {"settings, on MUTAG": row["settings"], "training": row["training"], "tried by tune": row["search"]}
+        for title, values in tables.items():
             console.print(f"[dim]{title}[/]" if values else "")
             for name, value in values.items():
                 shown = list(value) if isinstance(value, tuple) else value
