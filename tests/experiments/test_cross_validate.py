@@ -197,3 +197,25 @@ def test_the_callers_threads_and_random_numbers_stay_as_they_were(mutag):
     tapnet.cross_validate(mutag, folds=3, only_folds=[0], epochs=1, jobs=1)
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_num_threads() == threads
+
+
+PLAIN_SCRIPT = """
+import enum, networkx as nx, tapnet
+
+class Kind(enum.IntEnum):
+    PATH = 0
+    RING = 1
+
+graphs = [nx.path_graph(n) for n in range(4, 12)] + [nx.cycle_graph(n) for n in range(4, 12)]
+dataset = tapnet.GraphDataset.from_networkx(graphs, [Kind.PATH] * 8 + [Kind.RING] * 8)
+print("ran")
+for data in (dataset, "MUTAG"):
+    tapnet.cross_validate(data, epochs=1, folds=3, hidden_channels=8, jobs=2)
+"""
+
+
+def test_a_script_needs_no_guard_for_processes(tmp_path):
+    (tmp_path / "script.py").write_text(PLAIN_SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ran\n"  # once: the processes do not run it again

@@ -231,13 +231,19 @@ def prepare_run(
     if spec.fit is None:
         _check_card(first, data)
     options: dict[str, Any] = {
-        "jobs": 1 if only_here else jobs or max(1, available_cores() // threads),
+        "jobs": 1 if only_here or _has_values_of_main(data) else jobs or max(1, available_cores() // threads),
         "cluster": cluster,
         "checkpoint_every": checkpoint_every,
         "pools": [own_pool] if ":" in own_pool else [],
     }
     about_data = tuple(f"{printable(data.name)}: {note}" for note in notes if note)
     return Setup(spec, data, reference, first, numbers, measured, about_data, given, options)
+
+
+def _has_values_of_main(data: GraphDataset) -> bool:
+    """Whether classes or categories are of a type that only the user's script has, which other processes do not run."""
+    values = (data.classes, data.categories, data.node_label_values, data.edge_label_values)
+    return any(type(value).__module__ == "__main__" for some in values for value in some or ())
 
 
 def check_counts(**counts: int | None) -> None:
