@@ -23,7 +23,18 @@ def test_models_lists_every_system_and_tells_all_about_one():
     names = {row["name"] for row in rows}
     baselines = {row["name"] for row in rows if row["kind"] == "baseline"}
     assert baselines == {"majority", "size", "bag"}
-    assert names - baselines == {"wl", "pscn", "dgcnn", "diffpool", "gunet", "sagpool", "gin", "eigenpool", "haarpool", "tapnet"}
+    assert names - baselines == {
+        "wl",
+        "pscn",
+        "dgcnn",
+        "diffpool",
+        "gunet",
+        "sagpool",
+        "gin",
+        "eigenpool",
+        "haarpool",
+        "tapnet",
+    }
     table = tapnet("models").stdout
     assert all(name in table for name in names)
     one = tapnet("models", "gin").stdout

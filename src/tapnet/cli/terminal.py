@@ -105,24 +105,25 @@ def _outer_folds(run: CrossValidation) -> Table | None:
     digits = 1 if metric.percent else 3
     for row, score in zip(run.to_dict()["folds"], run.scores, strict=True):
         runs = " ".join(f"{one[run.metric]:.{digits}f}" for one in row["runs"])
-        chosen = ", ".join(f"{k} {list(v) if isinstance(v, tuple) else v}" for k, v in row["settings"].items())
         by = "" if row["validation"] is None else f"{row['validation'][run.metric]:.{digits}f}"
         seed = [str(row["seed"])] if several else []
-        table.add_row(*seed, str(row["fold"]), f"{score:.{digits}f}", runs, by, escape(chosen))
+        table.add_row(*seed, str(row["fold"]), f"{score:.{digits}f}", runs, by, _settings_in_words(row["settings"]))
     return table
+
+
+def _settings_in_words(settings: Mapping[str, Any]) -> str:
+    return escape(", ".join(f"{k} {list(v) if isinstance(v, tuple) else v}" for k, v in settings.items()))
 
 
 def print_tuning(found: Tuning) -> None:
     """The configurations that were tried, the best first, and where the settings are."""
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-    names = list(found.trials[0]["settings"])
     by_epoch = found.epochs is not None
-    table = _table(">config", f">{found.metric}", *([">epochs"] if by_epoch else []), *names)
+    table = _table(">config", f">{found.metric}", *([">epochs"] if by_epoch else []), "settings")
+    digits = 1 if METRICS[found.metric].percent else 3
     for row in found.trials:
-        score = f"{row['score']:.1f}" if METRICS[found.metric].percent else f"{row['score']:.3f}"
-        values = (str(list(v) if isinstance(v, tuple) else v) for v in (row["settings"][name] for name in names))
         epochs = [str(row["epochs"])] if by_epoch else []
-        table.add_row(str(row["config"]), score, *epochs, *map(escape, values))
+        table.add_row(str(row["config"]), f"{row['score']:.{digits}f}", *epochs, _settings_in_words(row["settings"]))
     console.print(table)
     console.print(f"\n[bold]{escape(repr(found))}[/]")
     if found.folder is not None:

@@ -173,6 +173,8 @@ def train(
 
     The same command again does only what is missing. A folder of graphs holds a .graphml or .json file for each graph,
     and labels.csv: a header (graph,class), then one line per graph.
+
+    Example: tapnet train PTC --model gin --protocol nested --configs 16.
     """
     from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
 
@@ -216,8 +218,9 @@ def train(
         named, found = load_settings(settings_file)
         if model is not None and named not in (None, model):
             raise SettingError(f"{settings_file} has settings of {named}, not of {model}")
-        model, epochs = model or named, epochs or found.pop("epochs", None)
-        for name in found.keys() & (known - {"epochs"}):
+        found_epochs = found.pop("epochs", None)
+        model, epochs = model or named, found_epochs if epochs is None else epochs
+        for name in found.keys() & known:
             raise SettingError(f"{settings_file}: {name} is not a setting of the model or of training")
         for name in ("pool", "conv"):
             if ":" in str(found.get(name)) and name not in settings:  # nothing is imported because a file says so

@@ -95,6 +95,7 @@ def tune(
     """Search for settings of a system on a data set, by the score of graphs kept for validation.
 
     Writes settings.json, which `tapnet train --settings FILE` takes. The same command again does only what is missing.
+    Example: tapnet tune PTC --model gin --configs 32.
     """
     from tapnet.experiments.backends.processes import available_cores, get_ready
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.splits import Split
@@ -19,7 +19,7 @@ from tapnet.experiments.backends.processes import torchrun_rank, torchrun_size
 from tapnet.experiments.final import FinalTrial, is_of_another_run, train_final
 from tapnet.experiments.predictions import write_predictions
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted
-from tapnet.experiments.setup import check_counts, prepare_run
+from tapnet.experiments.setup import Search, check_counts, check_search, prepare_run
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary, or_null
 from tapnet.experiments.trial import Trial, digest
@@ -121,7 +121,7 @@ def cross_validate(
     seeds: int = 1,
     new_folds: bool = False,
     configs: int = 16,
-    search: Literal["random", "tpe"] = "random",
+    search: Search = "random",
     final_seeds: int = 3,
     features: Features | None = None,
     data_dir: str | Path | None = None,
@@ -205,6 +205,7 @@ def cross_validate(
         True
     """
     check_counts(seeds=seeds, configs=configs, final_seeds=final_seeds)
+    check_search(search)
     if final and out is None:
         raise SettingError("a final model needs a folder to be kept in: give out")
     if final and find_model(model).fit is not None:

@@ -10,11 +10,11 @@ import numpy as np
 
 from tapnet.experiments.backends.pool import Event
 from tapnet.experiments.cross_validate import CrossValidation
-from tapnet.experiments.setup import Setup
+from tapnet.experiments.setup import Search, Setup
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import or_null
 from tapnet.experiments.trial import TrialResult
-from tapnet.experiments.tune import Search, Study, run_studies
+from tapnet.experiments.tune import Study, run_studies
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,9 @@ from tapnet.training.metrics import METRICS
 def label_of(event: Event, one_system: bool) -> str:
     """What an event is about, in a few words."""
     label = in_words(event.trial)
-    if one_system:
+    if not event.trial.tested:
+        label = f"validation of fold {event.trial.fold}"
+    elif one_system:
         label = f"seed {event.trial.seed}, " * (event.trial.seed > 0) + f"fold {event.trial.fold}"
     if event.epoch == 0:
         return f"{label}, in another program"

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import ValidationError
 
 from tapnet.data.checks import copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.errors import SettingError
+from tapnet.errors import SettingError, TapnetError, did_you_mean
 from tapnet.experiments.backends.pool import DataReference, OnEvent, run_trials
 from tapnet.experiments.backends.processes import available_cores
 from tapnet.experiments.progress import progress_bars
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tapnet.experiments.backends.ray import Cluster
 
 USUAL_EPOCHS = 200
+Search = Literal["random", "tpe"]
+SEARCHES: tuple[Search, ...] = ("random", "tpe")
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,24 @@ def check_counts(**counts: int | None) -> None:
     for name, count in counts.items():
         if count is not None and count < 1:
             raise SettingError(f"{name} is at least 1, not {count}")
+
+
+def check_search(search: str) -> None:
+    """A ``SettingError`` for a search that is not known, a ``TapnetError`` for one that needs what is not installed."""
+    if search not in SEARCHES:
+        near = did_you_mean(str(search), SEARCHES)
+        raise SettingError(f"search is one of {', '.join(SEARCHES)}, not {search!r}{near}")
+    if search == "tpe":
+        require_optuna()
+
+
+def require_optuna() -> Any:
+    """The library, which is an extra."""
+    try:
+        import optuna
+    except ImportError:
+        raise TapnetError("search 'tpe' needs Optuna: pip install optuna") from None
+    return optuna
 
 
 def _has_values_of_main(data: GraphDataset) -> bool:

@@ -10,16 +10,24 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapnet.data.dataset import Features, GraphDataset
-from tapnet.errors import DataError, DataNote, SettingError, TapnetError, did_you_mean
+from tapnet.errors import DataError, DataNote
 from tapnet.experiments.backends.pool import Event
 from tapnet.experiments.cross_validate import run_name
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY
-from tapnet.experiments.setup import Setup, check_counts, prepare_run, usual_settings
+from tapnet.experiments.setup import (
+    Search,
+    Setup,
+    check_counts,
+    check_search,
+    prepare_run,
+    require_optuna,
+    usual_settings,
+)
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import or_null
 from tapnet.experiments.trial import Trial, TrialResult
@@ -29,8 +37,6 @@ from tapnet.training.metrics import METRICS
 if TYPE_CHECKING:
     from tapnet.experiments.backends.ray import Cluster
 
-Search = Literal["random", "tpe"]
-SEARCHES = ("random", "tpe")
 KEPT = 3  # one in so many configurations goes on, for so many times the epochs
 MOST_HALVINGS = 2  # so the first look is after a ninth of the epochs
 TPE_BATCH = 8  # configurations that are drawn at a time: a fixed number, so that jobs do not matter
@@ -211,6 +217,7 @@ def tune(
         >>> result = tapnet.cross_validate("MUTAG", "gin", epochs=2, folds=3, only_folds=[0], **found.settings)
     """
     check_counts(configs=configs)
+    check_search(search)
     setup = prepare_run(
         dataset,
         model,
@@ -372,13 +379,6 @@ class Study:
     seed: int | None = None
     fold_seed: int = 0
 
-    def __post_init__(self) -> None:
-        if self.search not in SEARCHES:
-            near = did_you_mean(str(self.search), SEARCHES)
-            raise SettingError(f"search is one of {', '.join(SEARCHES)}, not {self.search!r}{near}")
-        if self.search == "tpe":
-            require_optuna()
-
     @property
     def metric(self) -> str:
         """The name of the metric that scores."""
@@ -532,12 +532,3 @@ def _validation_score(result: TrialResult, metric: str) -> float:
 def _validation_loss(result: TrialResult) -> float:
     losses = result.curves.get("validation_loss")
     return losses[result.reading.epoch - 1] if losses else 0.0
-
-
-def require_optuna() -> Any:
-    """The library, which is an extra."""
-    try:
-        import optuna
-    except ImportError:
-        raise TapnetError("search 'tpe' needs Optuna: pip install optuna") from None
-    return optuna
