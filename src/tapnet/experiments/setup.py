@@ -240,6 +240,12 @@ def prepare_run(
     return Setup(spec, data, reference, first, numbers, measured, about_data, given, options)
 
 
+def _has_values_of_main(data: GraphDataset) -> bool:
+    """Whether classes or categories are of a type that only the user's script has, which other processes do not run."""
+    values = (data.classes, data.categories, data.node_label_values, data.edge_label_values)
+    return any(type(value).__module__ == "__main__" for some in values for value in some or ())
+
+
 def check_counts(**counts: int | None) -> None:
     """A ``SettingError`` for the first that is below 1; None is as it is where nothing was asked for."""
     for name, count in counts.items():
