@@ -271,12 +271,6 @@ def require_optuna() -> Any:
     return optuna
 
 
-def _has_values_of_main(data: GraphDataset) -> bool:
-    """Whether classes or categories are of a type that only the user's script has, which other processes do not run."""
-    values = (data.classes, data.categories, data.node_label_values, data.edge_label_values)
-    return any(type(value).__module__ == "__main__" for some in values for value in some or ())
-
-
 def _check_card(trial: Trial, data: GraphDataset) -> None:
     """Refuses data of which no model file could speak, before anything is trained."""
     try:
