@@ -22,17 +22,17 @@ SMALLEST = {"colors": 20, "triangles": 40, "needle": 8, "path": 8, "wl": 12}  # 
 
 
 class Generated(NamedTuple):
-    """A data set, and the nodes that its classes hang on."""
+    """A data set, and the nodes that its classes depend on."""
 
     dataset: GraphDataset
     truth: Tensor  # [N] bool
 
 
 def generate(kind: str, graphs: int = 1000, nodes: int = 50, seed: int = 0) -> Generated:
-    """Makes a data set for which it is known what its classes hang on.
+    """Makes a data set of which it is known what the classes depend on.
 
-    Graphs have from half of ``nodes`` to ``nodes``, evenly spread (those of triangles 40 at least). Classes are as large
-    as each other, but for rounding.
+    Graphs have from half of ``nodes`` to ``nodes``, evenly spread (those of triangles at least 40). The classes are
+    equally large, up to rounding.
 
     Args:
         kind: ``"colors"``: count the green nodes among red and blue ones, 0 to 10, as in COLORS-3 (Knyazev, Taylor,
@@ -47,9 +47,8 @@ def generate(kind: str, graphs: int = 1000, nodes: int = 50, seed: int = 0) -> G
         seed: the same seed makes the same data.
 
     Returns:
-        The data set, and of every node whether the class hangs on it: the green nodes, those of triangles, the three
-        marked ones, those of the path between the two coloured ones (these two, if there is none). In ``"wl"`` it hangs
-        on no node.
+        The data set, and of every node whether the class depends on it: the green nodes, those of triangles, the marked
+        ones, those of the path between the two coloured ones (these two, if there is none). In ``"wl"`` there are none.
 
     Raises:
         SettingError: if there is no such kind, or too few graphs or nodes are asked for.

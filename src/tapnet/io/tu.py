@@ -36,7 +36,7 @@ TU_PARTS: dict[str, tuple[type, int | None]] = {
     "edge_labels": (np.int64, None),
     "edge_attributes": (np.float32, None),
 }
-TRUTH = "node_truth"  # a part of our own: the nodes that the classes of generated data hang on
+TRUTH = "node_truth"  # a part of our own: the nodes that the classes of generated data depend on
 
 
 def read_tu(folder: Place, *, name: str, features: Features | None = None) -> GraphDataset:
@@ -111,7 +111,7 @@ def write_tu(dataset: GraphDataset, folder: Path, node_truth: Tensor | None = No
     Args:
         dataset: The data set; its classes and labels are whole numbers.
         folder: Where the files go; their names begin with its name.
-        node_truth: ``[N]`` of each node, whether the class hangs on it: a further file NAME_node_truth.txt.
+        node_truth: ``[N]`` of each node, whether the class depends on it: a further file NAME_node_truth.txt.
 
     Raises:
         DataError: The data set has what the layout has no place for.
@@ -159,7 +159,7 @@ def read_node_truth(folder: Path) -> Tensor:
         folder: The folder of the files.
 
     Returns:
-        ``[N]`` bool: whether a graph's class hangs on the node.
+        ``[N]`` bool: whether the class of its graph depends on the node.
 
     Raises:
         DataError: There is no such file, or it is wrong.
