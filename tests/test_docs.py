@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 import tapnet
 from tapnet.cli import app
+from tapnet.nn.pool.registry import POOLS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -120,6 +121,19 @@ def test_every_command_argument_and_option_is_in_the_reference():
         for param in command.params:
             assert param.opts[0][0] == "-" or shown & {param.metavar, param.name.upper(), f"{param.name.upper()}..."}
             assert (param.help or "") in sections[name]
+
+
+def test_every_pooling_layer_is_in_the_cheat_sheet():
+    spec = importlib.util.spec_from_file_location("pools_hook", DOCS / "hooks/pools.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    page = hook.on_page_markdown((DOCS / "reference/pools.md").read_text())
+    rows = re.findall(r"^\| `(.*?)` \| (.*) \|$", page, re.MULTILINE)
+    assert [name for name, _ in rows] == list(POOLS)
+    for name, cells in rows:
+        assert POOLS[name].about in cells
+        assert POOLS[name].paper in cells
+        assert len(cells.split(" | ")) == 7
 
 
 def test_every_public_name_is_in_the_reference():

@@ -44,7 +44,7 @@ from tapnet.io.graph_folder import require_targets
 from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs, predict_logits
 from tapnet.models.settings import Settings
-from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, TAPNet, TAPNetSettings
+from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, Readout, TAPNet, TAPNetSettings
 from tapnet.nn.conv.registry import reads_edges
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
@@ -103,6 +103,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     aux: float = 0.0
     link_reading: LinkReading = "sigmoid"
     conv: Conv = "gcn"
+    readout: Readout = "all"
     optimizer: str = "adam"
     schedule: str = "constant"
     features: Features | None = None
@@ -309,6 +310,10 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         record, estimator = saved.card.trial, saved.card.estimator
         if saved.task != cls._TASK:
             raise DataError(f"{path}: holds a model for {saved.task}, which {cls.__name__} is not")
+        if saved.card.members > 1:
+            raise DataError(
+                f"{path}: holds {saved.card.members} networks, an estimator one; tapnet.load_model reads it"
+            )
         if not isinstance(saved.network, TAPNet):
             raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")
         try:
@@ -351,7 +356,7 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
 
     Args:
         epochs, batch_size, lr, weight_decay, optimizer, schedule: as ``TrainingSettings`` says.
-        hidden_channels … conv: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        hidden_channels … readout: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
             labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
         node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
+from tapnet.inference.ensemble import Ensemble
 from tapnet.models.base import GraphClassifier
 from tapnet.nn.pool.base import Pooled, Pooling
 from tapnet.training.task import answers
@@ -78,7 +79,8 @@ class PoolingStep(NamedTuple):
 
 
 def pooling_layers(network: nn.Module) -> Iterator[Pooling]:
-    """The pooling layers of a network; those inside another pooling layer are part of it."""
+    """The pooling layers of a network (of an ensemble's first one); those inside another layer are part of it."""
+    network = network.members[0] if isinstance(network, Ensemble) else network
     for module in network.children():
         if isinstance(module, Pooling):
             yield module

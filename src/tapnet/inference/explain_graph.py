@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,17 @@ class ExplainedGraph:
         truth = "" if self.true_class is None else f"; true {what}: {printable(self.true_class)}"
         return f"{self.name}{file}: {self.answer}{truth}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The graph, its classes, and the numbers of the nodes that each pooling layer kept, as JSON has them."""
+        return {
+            "graph": self.name,
+            "file": self.file,
+            "true_class": self.true_class,
+            "prediction": self.predicted,
+            "probabilities": self.explanation.probabilities.tolist(),
+            "kept": [layer.nodes[layer.kept].tolist() for layer in self.explanation.layers],
+        }
+
     def plot(self) -> Figure:
         """Draws the graph and what each pooling layer kept of it; a notebook displays the figure.
 
@@ -134,7 +145,8 @@ def explain_graph(
     """
     found = find_graph(model, graph, dataset, data_dir)
     read = model.encode(found.data.subset([found.number]), [found.name])
-    return _described(model, found, read, explain(model.network, read.batch([0])))
+    explanation = explain(model.network, read.batch([0]))
+    return _described(model, found, read, replace(explanation, probabilities=_answer(model, read)))
 
 
 def attribute_graph(
@@ -173,7 +185,7 @@ def attribute_graph(
         layers = ()
     labels = classes or (model.card.class_names or model.classes if model.task == "classification" else None)
     labels = tuple(labels or model.card.target_names or range(probe.outputs.size(1)))
-    said, label = found.answers[0], labels[int(found.target[0])]
+    said, label = _answer(model, read), labels[int(found.target[0])]
     prediction: Any = labels[int(said.argmax())]
     if model.task == "multilabel":
         prediction = tuple(name for name, p in zip(labels, said, strict=True) if p >= 0.5)
@@ -223,6 +235,11 @@ def _groups(
         for group, value in zip(groups, lost, strict=True)
     ]
     return tuple(sorted(rows, key=lambda group: -abs(group.attribution)))
+
+
+def _answer(model: SavedModel, read: GraphDataset) -> NDArray[np.float64]:
+    """[C] what `predict` says of the graph: calibrated probabilities, or numbers."""
+    return model.probabilities(read)[0].double().numpy()
 
 
 def _described(model: SavedModel, graph: FoundGraph, read: GraphDataset, explanation: Explanation) -> ExplainedGraph:

@@ -16,7 +16,7 @@ from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.ops.csr import Norm
 
-Kind = Literal["select", "merge", "none"]
+Kind = Literal["select", "merge", "readout", "none"]
 M = TypeVar("M", bound=nn.Module)
 
 
@@ -57,9 +57,14 @@ class Pooling(nn.Module, ABC):
     for their scores only. A layer that merges nodes implements ``forward`` and sets ``out_channels``.
 
     Attributes:
-        kind: ``"select"`` (keeps nodes), ``"merge"`` (makes new ones) or ``"none"``.
-        paper: where the layer is from.
+        kind: ``"select"`` (keeps nodes), ``"merge"`` (makes new ones), ``"readout"`` (makes one of a graph) or
+            ``"none"``.
+        paper: where the layer is from: authors, title, venue.
         year: when it appeared.
+        about: what is kept or merged, in one sentence; without it, the docstring's first line is shown.
+        losses: the names of the losses whose sum is ``Pooled.loss`` while training.
+        cost: the time of a call, for N nodes, E edges and d features in B graphs, K clusters each.
+        memory: the size of what a call makes.
         in_channels: d, the size of each node's features.
         out_channels: d', that of the features that come out.
     """
@@ -67,6 +72,10 @@ class Pooling(nn.Module, ABC):
     kind: ClassVar[Kind] = "merge"
     paper: ClassVar[str] = ""
     year: ClassVar[int | None] = None
+    about: ClassVar[str] = ""
+    losses: ClassVar[tuple[str, ...]] = ()
+    cost: ClassVar[str] = ""
+    memory: ClassVar[str] = ""
     in_channels: int
     out_channels: int
 
