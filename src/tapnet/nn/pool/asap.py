@@ -52,8 +52,8 @@ class ASAPool(Pooling):
     )
     year = 2020
     about = "merges each node's neighbourhood by attention and keeps the fittest of these clusters"
-    cost = "O(N·d² + E·d), and for the coarsened edges up to O(n³) of a graph with hubs"
-    memory = "O(N·d + E), and the coarsened edges: up to n² of a graph with hubs"
+    cost = "O(N·d² + E·d), with hubs up to O(n³) of a graph"
+    memory = "O(N·d + E), with hubs up to O(n²) of a graph"
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0) -> None:
         super().__init__()
