@@ -59,7 +59,8 @@ def _assert_printed(expected, printed):
 
 def _masked(line):
     people = re.search(r'NAMES = "(.*?)"', (DOCS / "tutorial.md").read_text())[1].replace(" ", "|")
-    return " ".join(re.sub(rf"\b({people})\b", "NAME", re.sub(r"\d+(\.\d+)?", "0", line)).split())
+    line = re.sub(r"#+", "#", re.sub(r"\d+(\.\d+)?", "0", line))  # bars are as long as their numbers say
+    return " ".join(re.sub(rf"\b({people})\b", "NAME", line).split())
 
 
 def _assert_page_opens(block, folder):

@@ -243,6 +243,18 @@ def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
     return resolve(settings.pool).prepare(dataset, settings.ratios)
 
 
+# Around the paper's settings: widths, dropout and ratios; convolution, learning rates and batches as those that Errica
+# and others (A Fair Comparison of Graph Neural Networks, ICLR 2020) try of other systems.
+SEARCH = {
+    "hidden_channels": (32, 48, 64, 128),
+    "ratios": ((0.8, 0.6, 0.4), (0.9, 0.8, 0.7), (0.8, 0.6), (0.5, 0.5)),
+    "conv": ("gcn", "gin"),
+    "dropout": (0.0, 0.3, 0.5),
+    "lr": (0.0003, 0.001, 0.003, 0.01),
+    "weight_decay": (0.0, 0.0008, 0.005),
+    "batch_size": (32, 64, 128),
+}
+
 SPEC = ModelSpec(
     name="tapnet",
     system="TAPNet",
@@ -259,5 +271,6 @@ SPEC = ModelSpec(
     ),
     on_dataset=activation_on,
     molecules=MOLECULES,
+    search=SEARCH,
     prepare=_prepare,
 )

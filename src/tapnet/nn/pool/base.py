@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Prepared
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.ops.csr import Norm
@@ -100,6 +100,10 @@ class Pooling(nn.Module, ABC):
     def prepare(cls, dataset: GraphDataset, ratios: Sequence[float | int]) -> GraphDataset:
         """The data set with what layers of these ratios would else compute for each batch; by default as it is."""
         return dataset
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """What this layer would else compute for each batch, of the graphs alone; by default nothing."""
+        return {}
 
     def elements(self, nodes: int) -> int:
         """The size of the largest tensor that a graph padded to so many nodes takes; 0: the layer pads none.

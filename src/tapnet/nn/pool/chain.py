@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
@@ -15,7 +15,7 @@ from torch.nn.functional import embedding_bag
 from tapnet._loops.jit import Array, array
 from tapnet._loops.ranges import offsets, repeated
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Prepared
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.io.computed_cache import PerItem, computed_now, computed_once
@@ -67,6 +67,14 @@ class ChainPooling(Pooling):
         chain = make_chain(cls.chain_kind, ratios, cls.default_vectors if vectors is None else vectors)
         chains = chains_of_dataset(dataset, chain)
         return replace(dataset, prepared={**dataset.prepared, cls.chain_kind: chains})
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """The chains of the graphs, as `prepare` has them, but not cached; the first step has them for all."""
+        if self.level > 0:
+            return {}
+        arrays = computed_now(len(dataset), _compute(dataset, self.chain))
+        sizes = chain_sizes(self.chain, dataset.nodes_per_graph, arrays)
+        return {self.chain_kind: Chains(self.chain, sizes, arrays)}
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
         """[N, in] → [K, out] and the coarser graphs, whose edges have weights."""
@@ -200,13 +208,7 @@ class Chains:
 
 def chains_of_dataset(dataset: GraphDataset, chain: Chain) -> Chains:
     """Computed once, then read from the cache."""
-    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
-    expected = chain_sizes(chain, dataset.nodes_per_graph)
-
-    def compute(graph: int) -> Mapping[str, Array]:
-        rows = rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1]
-        return graph_arrays(rows, col, chain, expected[1:, graph].tolist())
-
+    compute = _compute(dataset, chain)
     settings = {"ratios": chain.ratios, "vectors": chain.vectors, "version": VERSION}
     title = f"{dataset.name}: coarser graphs"
 
@@ -230,6 +232,18 @@ def graph_arrays(
         return decimation_arrays(rowptr, col, len(chain.ratios), first, weight)
     matrix = dense(rowptr, col, first, weight)
     return chain_arrays(np.maximum(matrix, matrix.T), chain, clusters)
+
+
+def _compute(dataset: GraphDataset, chain: Chain) -> Callable[[int], Mapping[str, Array]]:
+    """What computes the arrays of one graph."""
+    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
+    expected = chain_sizes(chain, dataset.nodes_per_graph)
+
+    def compute(graph: int) -> Mapping[str, Array]:
+        rows = rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1]
+        return graph_arrays(rows, col, chain, expected[1:, graph].tolist())
+
+    return compute
 
 
 def _fits(arrays: Mapping[str, PerItem], name: str, rows: Tensor, columns: Tensor) -> bool:
