@@ -628,27 +628,33 @@ def test_an_explanation_prints_as_a_table(families, fitted):
     lines = str(fitted.explain(families[0][0])).splitlines()
     assert lines[0].startswith("prediction: ")
     assert "ring 0." in lines[0]
-    assert lines[1].startswith("pooling layer 1: ")
-    assert lines[2].split() == ["node", "score", "local", "global", "connectivity"]
-    assert lines[3].lstrip().startswith("node ")
-    assert len({len(line) for line in lines[2 : 3 + int(lines[1].split()[3])]}) == 1  # in columns
+    assert lines[1].startswith("attribution by occlusion")
+    assert lines[2].split() == ["node", "attribution", "kept"]
+    pooling = next(i for i, line in enumerate(lines) if line.startswith("pooling layer 1: "))
+    assert lines[pooling + 1].split() == ["node", "score", "local", "global", "connectivity"]
+    assert lines[pooling + 2].lstrip().startswith("node ")
+    kept = int(lines[pooling].split()[3])
+    assert len({len(line) for line in lines[pooling + 1 : pooling + 2 + kept]}) == 1  # in columns
 
 
 def test_a_large_graph_prints_short(fitted):
     graph = named(nx.path_graph(200), np.random.default_rng(0))
     text = str(fitted.explain(graph))
-    assert len(text.splitlines()) < 45
+    assert len(text.splitlines()) < 70
     assert "… and 150 more" in text
+    assert "… and 190 more nodes" in text
 
 
-def test_other_pools_are_explained_by_their_score_or_not_at_all(families):
+def test_other_pools_are_explained_by_their_score_or_without_one(families):
     graphs, y = families
     found = small(epochs=1, pool="topk").fit(graphs, y).explain(graphs[0])
     assert all(n.local is None for n in found.layers[0].nodes)
     assert "local" not in str(found)
     assert small(epochs=1, pool="none").fit(graphs, y).explain(graphs[0]).layers == ()
-    with pytest.raises(ValueError, match="merges nodes"):
-        small(epochs=1, pool="diff").fit(graphs, y).explain(graphs[0])
+    merged = small(epochs=1, pool="diff").fit(graphs, y).explain(graphs[0])
+    assert merged.layers == ()
+    assert [n.node for n in merged.nodes] == list(graphs[0])
+    assert all(n.kept is None for n in merged.nodes)
 
 
 def test_nodes_of_pyg_and_of_data_sets_are_numbers(families):

@@ -10,11 +10,17 @@ if TYPE_CHECKING:
     from tapnet.data.batch import GraphBatch as GraphBatch
     from tapnet.data.dataset import GraphDataset as GraphDataset
     from tapnet.errors import TapnetError as TapnetError
+    from tapnet.experiments.calibration import calibration as calibration
+    from tapnet.experiments.compare import compare as compare
+    from tapnet.experiments.compare import compare_runs as compare_runs
+    from tapnet.experiments.comparison import load_comparison as load_comparison
     from tapnet.experiments.cross_validate import cross_validate as cross_validate
+    from tapnet.experiments.tune import tune as tune
     from tapnet.inference.model import load_model as load_model
     from tapnet.io.load import load_dataset as load_dataset
     from tapnet.models.tapnet import TAPNet as TAPNet
     from tapnet.nn.link import link_prediction_loss as link_prediction_loss
+    from tapnet.nn.pool.registry import list_pools as list_pools
     from tapnet.nn.tap import TAPooling as TAPooling
     from tapnet.nn.tap import unpool as unpool
     from tapnet.sklearn import TAPClassifier as TAPClassifier
@@ -29,10 +35,16 @@ _HOMES = {
     "TAPRegressor": "tapnet.sklearn",
     "TAPooling": "tapnet.nn.tap",
     "TapnetError": "tapnet.errors",
+    "calibration": "tapnet.experiments.calibration",
+    "compare": "tapnet.experiments.compare",
+    "compare_runs": "tapnet.experiments.compare",
     "cross_validate": "tapnet.experiments.cross_validate",
     "link_prediction_loss": "tapnet.nn.link",
+    "list_pools": "tapnet.nn.pool.registry",
+    "load_comparison": "tapnet.experiments.comparison",
     "load_dataset": "tapnet.io.load",
     "load_model": "tapnet.inference.model",
+    "tune": "tapnet.experiments.tune",
     "unpool": "tapnet.nn.tap",
 }
 

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -33,8 +33,10 @@ from tapnet.data.checks import check_classes, copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.splits import Split
 from tapnet.errors import DataError, DataNote, SettingError
-from tapnet.inference.explain import Layer
-from tapnet.inference.explain_graph import ExplainedGraph, explain_member
+from tapnet.inference.explain_graph import attribute_graph, find_graph
+from tapnet.inference.explanation import GraphExplanation as GraphExplanation
+from tapnet.inference.explanation import LayerExplanation as LayerExplanation
+from tapnet.inference.explanation import NodeVotes as NodeVotes
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import EstimatorRecord, ModelCard
@@ -42,7 +44,7 @@ from tapnet.io.graph_folder import require_targets
 from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs, predict_logits
 from tapnet.models.settings import Settings
-from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, TAPNet, TAPNetSettings
+from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, Readout, TAPNet, TAPNetSettings
 from tapnet.nn.conv.registry import reads_edges
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
@@ -57,67 +59,12 @@ from tapnet.training.task import sum_of_losses
 from tapnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+    from tapnet.inference.attribution import Method
     from tapnet.inference.inputs import Graph, Graphs
 
 E = TypeVar("E", bound="_TAPEstimator")
 
-ROWS_PRINTED = 10  # nodes of a pooling layer
 VALUES_PRINTED = 5  # classes in a message
-
-
-@dataclass(frozen=True)
-class NodeVotes:
-    """A node that came into a pooling layer: whether it was kept, its score and the parts of it."""
-
-    node: Hashable  # its name in the graph
-    kept: bool
-    score: float
-    local: float | None = None  # the parts of the score, where TAP gave it
-    global_: float | None = None
-    connectivity: float | None = None
-
-
-@dataclass(frozen=True)
-class LayerExplanation:
-    """What one pooling layer kept of the nodes that came in, highest score first."""
-
-    nodes: tuple[NodeVotes, ...]
-
-    @property
-    def kept(self) -> tuple[NodeVotes, ...]:
-        """The nodes that went on."""
-        return tuple(n for n in self.nodes if n.kept)
-
-
-@dataclass(frozen=True, repr=False)
-class GraphExplanation:
-    """A prediction, and what pooling kept. Printed as a table; ``pandas.DataFrame(layer.nodes)`` has it all.
-
-    A score says which nodes a layer kept. It does not measure a node's effect on the prediction.
-    """
-
-    prediction: Any
-    probabilities: dict[Any, float]
-    layers: tuple[LayerExplanation, ...]
-    graph: ExplainedGraph | None = field(default=None, compare=False)  # what ``plot`` draws
-
-    def plot(self) -> Figure:
-        """Draws the graph and what each pooling layer kept of it; a notebook displays the figure."""
-        if self.graph is None:
-            raise ValueError("there is no graph to plot: take the explanation from TAPClassifier.explain")
-        return self.graph.plot()
-
-    def __repr__(self) -> str:
-        chances = ", ".join(f"{name} {p:.3f}" for name, p in self.probabilities.items())
-        lines = [f"prediction: {self.prediction} ({chances})"]
-        for number, layer in enumerate(self.layers, 1):
-            lines.append(f"pooling layer {number}: {len(layer.kept)} of {len(layer.nodes)} nodes kept")
-            lines += _table(layer.kept[:ROWS_PRINTED], 3 + len(str(len(layer.nodes))))  # votes are about 1/n
-            if len(layer.kept) > ROWS_PRINTED:
-                lines.append(f"  … and {len(layer.kept) - ROWS_PRINTED} more")
-        return "\n".join(lines)
 
 
 class _EstimatorSettings(Settings):
@@ -156,6 +103,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     aux: float = 0.0
     link_reading: LinkReading = "sigmoid"
     conv: Conv = "gcn"
+    readout: Readout = "all"
     optimizer: str = "adam"
     schedule: str = "constant"
     features: Features | None = None
@@ -289,6 +237,26 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with isolated(int(self.threads)):
             return embed_graphs(self._network, data).numpy()
 
+    def explain(
+        self, graph: Graph | GraphDataset, method: Method = "occlusion", target: object = None
+    ) -> GraphExplanation:
+        """Explains the prediction of one graph: what each node and edge does for it, and how far that is true.
+
+        Args:
+            graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
+            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as `SavedModel.explain` has them.
+            target: The class or number to speak of; None: the predicted class, or the first number.
+
+        Returns:
+            The attributions by the names of the nodes, their fidelity, and what pooling kept; printed as a table,
+            ``plot()`` draws it.
+        """
+        check_is_fitted(self)
+        found = find_graph(self.model_, graph)
+        classes = getattr(self, "classes_", None)
+        with isolated(int(self.threads)):
+            return attribute_graph(self.model_, found, method, target, None if classes is None else classes.tolist())
+
     def _encoded(self, X: Graphs) -> GraphDataset:
         """The graphs as the network reads them."""
         check_is_fitted(self)
@@ -342,6 +310,10 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         record, estimator = saved.card.trial, saved.card.estimator
         if saved.task != cls._TASK:
             raise DataError(f"{path}: holds a model for {saved.task}, which {cls.__name__} is not")
+        if saved.card.members > 1:
+            raise DataError(
+                f"{path}: holds {saved.card.members} networks, an estimator one; tapnet.load_model reads it"
+            )
         if not isinstance(saved.network, TAPNet):
             raise DataError(f"{path}: holds the model {record.model}, which is not TAPNet")
         try:
@@ -384,7 +356,7 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
 
     Args:
         epochs, batch_size, lr, weight_decay, optimizer, schedule: as ``TrainingSettings`` says.
-        hidden_channels … conv: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        hidden_channels … readout: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
             labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
         node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.
@@ -493,32 +465,6 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
                 of = "y has numbers" if numbers is given else "y has text"
                 raise DataError(f"the model's classes are {_listed(self.classes_)}; {of}: {_listed(np.unique(given))}")
         return float(super().score(X, given, sample_weight))
-
-    def explain(self, graph: Graph | GraphDataset) -> GraphExplanation:
-        """Which nodes each pooling layer kept of one graph, by their names, and their scores.
-
-        Args:
-            graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
-
-        Returns:
-            The prediction and the layers; printed as a table, ``plot()`` draws them.
-        """
-        check_is_fitted(self)
-        graphs = check_graphs(graph if isinstance(graph, GraphDataset | list | tuple) else [graph])
-        if len(graphs) != 1:
-            raise DataError(f"one graph is explained at a time, not {len(graphs)}")
-        data = self.model_.to_dataset(graphs)
-        with isolated(int(self.threads)):
-            drawn = explain_member(self.model_, data, 0, "the graph")
-        found = drawn.explanation
-        names = list(graphs[0]) if kind_of(graphs) == "NetworkX" else range(data.num_nodes)
-        classes = self.classes_.tolist()
-        return GraphExplanation(
-            classes[int(found.probabilities.argmax())],
-            dict(zip(classes, found.probabilities.tolist(), strict=True)),
-            tuple(_explained(layer, names) for layer in found.layers),
-            drawn,
-        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -661,24 +607,6 @@ def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
 def _listed(values: NDArray[Any]) -> str:
     """The first few, as Python writes them."""
     return ", ".join(map(repr, values[:VALUES_PRINTED].tolist())) + (", …" if len(values) > VALUES_PRINTED else "")
-
-
-def _explained(layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:
-    parts = [layer.score, layer.local, layer.global_, layer.connectivity]
-    columns = [part.tolist() if part is not None else [None] * len(layer.nodes) for part in parts]
-    rows = zip(layer.nodes.tolist(), layer.kept.tolist(), *columns, strict=True)
-    nodes = [NodeVotes(names[number], *values) for number, *values in rows]
-    return LayerExplanation(tuple(sorted(nodes, key=lambda n: (not n.kept, -n.score))))
-
-
-def _table(nodes: Sequence[NodeVotes], decimals: int) -> list[str]:
-    """One line for each node under a line of headings; parts of the score that there are not have no column."""
-    names = [name for name in ("score", "local", "global_", "connectivity") if getattr(nodes[0], name) is not None]
-    rows = [["node", *(name.rstrip("_") for name in names)]]
-    rows += [[str(n.node), *(f"{getattr(n, name):.{decimals}f}" for name in names)] for n in nodes]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = [[first.ljust(widths[0]), *map(str.rjust, rest, widths[1:])] for first, *rest in rows]
-    return ["  " + "  ".join(cells) for cells in aligned]
 
 
 def _native(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`tapnet datasets` and `tapnet models`."""
+"""`tapnet datasets`, `tapnet models` and `tapnet pools`."""
 
 import json
 
@@ -18,10 +18,34 @@ def test_datasets_lists_the_papers_ten():
     assert "not here" in table.stdout
 
 
+def test_data_with_a_known_truth_are_generated(tmp_path):
+    made = tapnet("datasets", "--make", "path", "--out", tmp_path / "own", "--graphs", "30", "--nodes", "20", "--json")
+    assert made.returncode == 0, made.stderr
+    (row,) = json.loads(made.stdout)["datasets"]
+    assert (row["name"], row["graphs"], row["classes"], row["largest_class"]) == ("own", 30, 2, 50.0)
+    assert len((tmp_path / "own" / "own_node_truth.txt").read_text().splitlines()) == round(30 * row["mean_nodes"])
+    for words in (["--make", "path"], ["--out", tmp_path], ["--make", "paths", "--out", tmp_path / "other"]):
+        wrong = tapnet("datasets", *words)
+        assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+
+
 def test_models_lists_every_system_and_tells_all_about_one():
     rows = json.loads(tapnet("models", "--json").stdout)["models"]
     names = {row["name"] for row in rows}
-    assert names == {"wl", "pscn", "dgcnn", "diffpool", "gunet", "sagpool", "gin", "eigenpool", "haarpool", "tapnet"}
+    baselines = {row["name"] for row in rows if row["kind"] == "baseline"}
+    assert baselines == {"majority", "size", "bag"}
+    assert names - baselines == {
+        "wl",
+        "pscn",
+        "dgcnn",
+        "diffpool",
+        "gunet",
+        "sagpool",
+        "gin",
+        "eigenpool",
+        "haarpool",
+        "tapnet",
+    }
     table = tapnet("models").stdout
     assert all(name in table for name in names)
     one = tapnet("models", "gin").stdout
@@ -29,6 +53,21 @@ def test_models_lists_every_system_and_tells_all_about_one():
     assert "hidden_channels = 64" in one
     wrong = tapnet("models", "resnet")
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+
+
+def test_pools_lists_every_layer_and_tells_all_about_one():
+    rows = json.loads(tapnet("pools", "--json").stdout)
+    assert {"tap", "mincut", "dmon", "just_balance", "hosc", "mem", "none"} <= {row["name"] for row in rows}
+    assert {"name", "kind", "paper", "year", "about", "parameters", "losses", "cost", "memory"} == set(rows[0])
+    assert rows[0]["year"] == 2021
+    table = tapnet("pools").stdout
+    assert all(row["name"] in table for row in rows)
+    one = tapnet("pools", "mincut").stdout
+    assert "Spectral Clustering with Graph Neural Networks" in one
+    assert "orthogonality" in one
+    wrong = tapnet("pools", "mincutt")
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
+    assert "did you mean mincut" in wrong.stderr
 
 
 def test_a_listing_with_a_broken_set_shows_the_others_and_ends_with_one(tmp_path):

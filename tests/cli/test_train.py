@@ -307,3 +307,46 @@ def test_what_does_not_fit_the_targets_is_refused_before_training(tmp_path):
         done = tapnet("train", file, *words, "--out", tmp_path / "run")
         assert done.returncode == 2, done.stderr
         assert not (tmp_path / "run").exists()
+
+
+def test_final_stands_alone_or_takes_a_kind_and_the_model_says_how_sure_it_is(tmp_path):
+    """From a run to sets, marks and calibration, as a user types it."""
+    words = ("train", "--final", "MUTAG", *QUICK, "--jobs", 1, "--set", "hidden_channels=8", "--out", "run")
+    alone = tapnet(*words, cwd=tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    assert "trained on all 188 graphs" in alone.stdout
+    assert " MB" in alone.stdout
+    several = tapnet(*words[:1], "--final", "ensemble", *words[2:], "--json", cwd=tmp_path)
+    final = json.loads(several.stdout)["final"]
+    assert final["members"] == 3
+    assert final["bytes"] == (tmp_path / "run/final.safetensors").stat().st_size
+    assert tapnet("train", "MUTAG", "--final=many", cwd=tmp_path).returncode == 2
+
+    predicted = tapnet("predict", "run", "MUTAG", "--confidence", 0.9, "--format", "jsonl", cwd=tmp_path)
+    assert predicted.returncode == 0, predicted.stderr
+    rows = [json.loads(line) for line in predicted.stdout.splitlines()]
+    assert all(row["class"] in row["set"] for row in rows)
+    assert all(0 <= row["distance"] <= 1 and row["std"] >= 0 for row in rows)
+    assert rows[0]["calibration"] in ("none", "temperature", "isotonic")
+    (line,) = (line for line in predicted.stderr.splitlines() if "promised" in line)
+    assert "promised 90 %, measured " in line
+    assert line.endswith("on 188 held-out graphs")
+    table = tapnet("predict", "run", "MUTAG", "--confidence", 0.9, cwd=tmp_path).stdout.splitlines()
+    assert table[0].endswith(",std,set,distance,unlike_training")
+    refused = tapnet("predict", "run", "MUTAG", "--confidence", 0.999, cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "needs at least 999 held-out graphs" in refused.stderr
+    (fold, *_) = (tmp_path / "run/models").iterdir()
+    refused = tapnet("predict", fold, "MUTAG", "--confidence", 0.9, cwd=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert "train one with --final" in refused.stderr
+
+    shown = tapnet("show", "run", "--json", cwd=tmp_path)
+    found = json.loads(shown.stdout)
+    assert found["calibration"]["graphs"] == 188
+    assert found["calibration"]["before"].keys() == {"ece", "brier", "log_loss", "accuracy"}
+    assert found["calibration"]["after"]["log_loss"] <= found["calibration"]["before"]["log_loss"]
+    assert (tmp_path / found["written"]).stat().st_size > 5000
+    graph = json.loads(tapnet("show", "run", 0, "--json", cwd=tmp_path).stdout)
+    assert graph["probabilities"] == pytest.approx(list(rows[0]["probabilities"].values()), abs=1e-5)

@@ -121,8 +121,7 @@ def test_pyg_one_hot_rows_become_categories_and_floats_stay_floats():
     ("changes", "reason"),
     [
         ({"y": None}, "graph 1: y is its class"),
-        ({"y": torch.tensor([0.5])}, "graph 1: y is its class"),
-        ({"y": torch.tensor([0, 1])}, "graph 1: y is its class"),
+        ({"y": torch.tensor([0.5, torch.nan])}, "graph 1 has 2 targets"),
         ({"edge_index": None}, "graph 1 has no edge_index"),
         ({"edge_index": torch.tensor([[0, 2], [2, 0]])}, "graph 1: edge_index names node 2; its nodes are 0 to 1"),
         ({"x": None}, "graph 1 has no x, but others have"),

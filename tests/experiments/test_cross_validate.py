@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import tapnet
+from tapnet.data.checks import graph_codes
 from tapnet.data.splits import stratified_folds
 from tapnet.errors import SettingError
 from tapnet.experiments.load_run import load_run
@@ -104,6 +105,42 @@ def test_settings_of_training_come_by_name(mutag, tmp_path):
     assert stored.trial.training.lr == 0.01
 
 
+@pytest.mark.parametrize("new_folds", [False, True])
+def test_several_seeds_train_every_fold_again(mutag, tmp_path, new_folds):
+    alone = tapnet.cross_validate(mutag, jobs=1, out=tmp_path, **QUICK)
+    result = tapnet.cross_validate(mutag, jobs=1, out=tmp_path, seeds=3, new_folds=new_folds, final=True, **QUICK)
+    assert result.scores[:3] == alone.scores
+    assert [(r.trial.seed, r.trial.fold) for r in result.results] == [(s, f) for s in range(3) for f in range(3)]
+    assert (result.mean, result.std) == (np.mean(result.scores), np.std(result.scores))
+    assert len({tuple(r.curves["train_loss"]) for r in result.results}) == 9
+    tests = [tuple(r.predicted["test"].graphs.tolist()) for r in result.results]
+    assert len(set(tests)) == (9 if new_folds else 3)
+    for seed, first in enumerate((0, 3, 6)):
+        expected = stratified_folds(mutag.y, 3, seed if new_folds else 0)
+        assert tests[first : first + 3] == [tuple(fold.tolist()) for fold in expected]
+    values = result.to_dict()
+    assert (values["seeds"], values["new_folds"]) == (3, new_folds)
+    assert [fold["seed"] for fold in values["folds"]] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert "3 folds × 2 epochs × 3 seeds" in result.rules
+    assert load_run(tmp_path).scores == result.scores
+    lines = (tmp_path / "predictions.csv").read_text().splitlines()
+    assert lines[0].startswith("graph,name,seed,fold,")
+    assert len(lines) == 1 + 3 * len(mutag)
+    assert tapnet.load_model(tmp_path).card.trial.seed == 0
+
+
+def test_folds_by_groups_are_drawn_anew_and_keep_groups_together(mutag):
+    result = tapnet.cross_validate(mutag, jobs=1, split="deduplicate", seeds=2, new_folds=True, **QUICK)
+    codes = graph_codes(mutag)
+    tests = [r.predicted["test"].graphs for r in result.results]
+    assert len({tuple(test.tolist()) for test in tests}) == 6
+    for seed in (0, 1):
+        fold_of = np.empty(len(mutag), int)
+        for fold in range(3):
+            fold_of[tests[3 * seed + fold]] = fold
+        assert all(len(set(fold_of[codes == code])) == 1 for code in np.unique(codes))
+
+
 @pytest.mark.parametrize(
     ("changed", "fact"),
     [
@@ -113,6 +150,7 @@ def test_settings_of_training_come_by_name(mutag, tmp_path):
         ({"only_folds": [7]}, "no fold 7"),
         ({"only_folds": []}, "only_folds"),
         ({"jobs": 0}, "jobs is at least 1"),
+        ({"seeds": 0}, "seeds is at least 1"),
         ({"device": "tpu"}, "device is auto, cpu or cuda"),
         ({"final": True}, "out"),
         ({"model": "wl", "lr": 0.1}, "lr"),
@@ -159,3 +197,25 @@ def test_the_callers_threads_and_random_numbers_stay_as_they_were(mutag):
     tapnet.cross_validate(mutag, folds=3, only_folds=[0], epochs=1, jobs=1)
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.get_num_threads() == threads
+
+
+PLAIN_SCRIPT = """
+import enum, networkx as nx, tapnet
+
+class Kind(enum.IntEnum):
+    PATH = 0
+    RING = 1
+
+graphs = [nx.path_graph(n) for n in range(4, 12)] + [nx.cycle_graph(n) for n in range(4, 12)]
+dataset = tapnet.GraphDataset.from_networkx(graphs, [Kind.PATH] * 8 + [Kind.RING] * 8)
+print("ran")
+for data in (dataset, "MUTAG"):
+    tapnet.cross_validate(data, epochs=1, folds=3, hidden_channels=8, jobs=2)
+"""
+
+
+def test_a_script_needs_no_guard_for_processes(tmp_path):
+    (tmp_path / "script.py").write_text(PLAIN_SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ran\n"  # once: the processes do not run it again

@@ -19,7 +19,7 @@ from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
-from tapnet.experiments.trial import Trial, digest, pack_curve, rounded, unpack_curve
+from tapnet.experiments.trial import Trial, TrialResult, digest, pack_curve, rounded, unpack_curve
 from tapnet.files import replacing
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import read_model
@@ -359,7 +359,13 @@ def test_a_trial_records_how_its_test_graphs_hang_together_after_each_pooling(mu
         sizes = kept_nodes(ratio, sizes)
         assert level.nodes == int(sizes.sum())
         assert level.edges < before.edges
-    assert Store(tmp_path).load(result.trial).coarsened == result.coarsened
+    stored = Store(tmp_path).load(result.trial)
+    assert (stored.coarsened, stored.diagnostics) == (result.coarsened, result.diagnostics)
+    assert [layer.entropy for layer in result.diagnostics] == [None] * 3
+    assert all(-1 <= layer.degree_correlation <= 1 for layer in result.diagnostics)
+    assert result.diagnostics[0].edges == pytest.approx(after[0].edges / before.edges, abs=0.05)
+    earlier = {name: value for name, value in result.to_dict().items() if name != "diagnostics"}
+    assert TrialResult.from_dict(earlier).diagnostics == ()
     assert not run_trial(make(mutag, epochs=1, settings={"pool": "none"}), mutag, Store(tmp_path)).coarsened
 
 

@@ -1219,6 +1219,7 @@ def store_cases(trained: Trained) -> Iterator[Case]:
         ("parameters as a list", ("parameters",), []),
         ("connectivity as a number", ("coarsened",), 5),
         ("connectivity of other things", ("coarsened",), [{"a": 1}]),
+        ("diagnostics of other things", ("diagnostics",), [{"nodes": "all"}]),
         ("the model is a list", ("trial", "model"), []),
         ("settings null", ("trial", "settings"), None),
         ("a billion channels", ("trial", "settings", "hidden_channels"), 10**9),

@@ -195,6 +195,7 @@ CHANGES = [
     ("parameters",),
     ("versions",),
     ("coarsened",),
+    ("diagnostics",),
     ("readings",),
     ("accuracy",),
     ("curves", "test_accuracy"),

@@ -33,7 +33,7 @@ def test_a_table_keeps_its_rows_and_columns(run, tmp_path):
     (tmp_path / "new.csv").write_text(TABLE)
     model = tapnet.load_model(run)
     table = predict_table(model, tmp_path / "new.csv")
-    assert table.header == ["id", "smiles", "remark", "predicted logS"]
+    assert table.header == ["id", "smiles", "remark", "predicted logS", "distance", "unlike_training"]
     assert [row[:2] for row in table.rows] == [["1", "CCO"], ["2", "C1CC"], ["3", "CN"]]
     assert [row[3] == "" for row in table.rows] == [False, True, False]
     assert table.predicted == 2
@@ -51,9 +51,9 @@ def test_the_command_adds_columns(run, tmp_path, monkeypatch):
     assert not end.value.code
     with (tmp_path / "out.csv").open() as file:
         header, first, second, third = csv.reader(file)
-    assert header == ["id", "smiles", "remark", "predicted logS"]
+    assert header == ["id", "smiles", "remark", "predicted logS", "distance", "unlike_training"]
     assert first[:3] == ["1", "CCO", "a, b"]
-    assert second == ["2", "C1CC", "ring", ""]
+    assert second == ["2", "C1CC", "ring", "", "", ""]
     float(first[3]), float(third[3])
 
 

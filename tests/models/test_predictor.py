@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from tapnet import TAPNet, TapnetError, load_dataset
+from tapnet import TAPNet, load_dataset
 from tapnet.models.base import DataShape
-from tapnet.models.gin import GIN, GINSettings
 from tapnet.models.predictor import embed_graphs, predict_batches, predict_logits
+from tapnet.models.registry import MODELS
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,17 @@ def test_the_embedding_is_what_the_classifier_gets(mutag):
     model = make(mutag)
     with torch.no_grad():
         torch.testing.assert_close(model.classifier(embed_graphs(model, mutag)), predict_logits(model, mutag))
-    other = GIN(DataShape.of(mutag), GINSettings())
-    with pytest.raises(TapnetError, match="GIN"):
-        other.embed(mutag.batch([0]))
+
+
+@pytest.mark.parametrize("name", [name for name, spec in MODELS.items() if spec.build is not None])
+def test_every_network_embeds_graphs(name, mutag):
+    spec = MODELS[name]
+    model = spec.network(DataShape.of(mutag), spec.make_settings("MUTAG", {})).eval()
+    some = mutag.subset(range(6))
+    rows = embed_graphs(model, some)
+    assert len(rows) == 6
+    assert rows.shape[1] > 2
+    torch.testing.assert_close(embed_graphs(model, mutag.subset([4]))[0], rows[4], rtol=1e-4, atol=1e-4)
+    if hasattr(model, "out"):
+        with torch.no_grad():
+            torch.testing.assert_close(model.out(rows), predict_logits(model, some))

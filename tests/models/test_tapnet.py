@@ -9,6 +9,7 @@ from tapnet.data.catalog import CATALOG
 from tapnet.errors import SettingError
 from tapnet.models.registry import find_model
 from tapnet.models.tapnet import TAPNetSettings, activation_on
+from tapnet.ops.readout import readout
 from tests.helpers.graphs import with_attributes
 
 
@@ -169,3 +170,17 @@ def test_unknown_names_are_refused():
         find_model("resnet")
     with pytest.raises(SettingError, match="has no setting 'depth'"):
         find_model("tapnet").make_settings("PTC", {"depth": 3})
+
+
+def test_the_last_level_alone_can_be_read(mutag):
+    batch = mutag.batch(range(6))
+    model = TAPNet(7, 2, readout="last").eval()
+    assert model.classifier.hidden.in_features == 3 * 48
+    assert TAPNet(7, 2, pool="eigen", readout="last").classifier.hidden.in_features == 3 * 3 * 48
+    *_, last = model.levels(batch)
+    assert torch.equal(model.embed(batch), readout(last.x, last.batch))
+    assert torch.equal(model(batch), model.classifier(model.embed(batch)))
+    assert model.settings.to_dict()["readout"] == "last"
+    assert "readout" not in TAPNetSettings().to_dict()  # keys of stored trials
+    with pytest.raises(SettingError, match="readout"):
+        TAPNet(7, 2, readout="first")

@@ -10,7 +10,7 @@ from tapnet import TAPNet, TAPooling, load_dataset
 from tapnet.errors import SettingError
 from tapnet.inference.explain import explain
 from tapnet.models.tapnet import TAPNetSettings
-from tapnet.nn.pool.registry import POOLS, available, find_name, register, resolve, source_digest
+from tapnet.nn.pool.registry import MUTAG, POOLS, find_name, list_pools, register, resolve, source_digest
 from tapnet.nn.pool.select import SelectPooling
 
 
@@ -124,16 +124,40 @@ def test_what_goes_wrong_in_a_layer_is_said(mutag):
 
 
 def test_names():
-    assert list(POOLS) == ["tap", "topk", "sort", "diff", "sag", "eigen", "haar", "none"]
+    assert set(POOLS) >= {"tap", "topk", "sort", "diff", "sag", "eigen", "haar", "none"}
     assert find_name(TAPooling) == "tap"
     assert register(DegreePool) == f"{__name__}:DegreePool" == TAPNetSettings(pool=DegreePool).pool
     assert TAPNet(7, 2, pool=DegreePool).settings.pool == f"{__name__}:DegreePool"
     assert resolve(f"{__name__}:DegreePool") is DegreePool
     assert source_digest("tap") == ""
     assert len(source_digest(register(DegreePool))) == 16
-    assert {(pool.name, pool.kind) for pool in available()} >= {("tap", "select"), ("diff", "merge"), ("none", "none")}
     with pytest.raises(SettingError, match="did you mean topk"):
         TAPNetSettings(pool="topq")
+
+
+@pytest.mark.parametrize("pool", list_pools()[: len(POOLS)], ids=lambda pool: pool.name)
+def test_every_built_in_layer_says_what_it_is(pool):
+    assert pool.kind in ("select", "merge", "readout", "none")
+    assert all((pool.about, pool.cost, pool.memory))
+    assert pool.parameters is not None
+    assert (pool.year is None) == (pool.paper == "")
+
+
+def test_the_losses_that_a_layer_names_are_there(mutag):
+    batch = mutag.batch([0, 1])
+    x = torch.randn(batch.num_nodes, 48)
+    for name, cls in POOLS.items():
+        assert (cls.build(MUTAG)(x, batch).loss is not None) == bool(cls.losses), name
+
+
+def test_a_layer_of_the_users_own_is_listed_as_such():
+    register(FirstHalf)
+    own = next(pool for pool in list_pools() if pool.name.endswith(":FirstHalf"))
+    assert (own.kind, own.paper, own.year, own.parameters, own.losses) == ("own", "", None, 48, ())
+    state = torch.get_rng_state()
+    counts = {pool.name: pool.parameters for pool in list_pools()}
+    assert (counts["tap"], counts["none"], counts["diff"]) == (48 * 48 + 48, 0, 49 * 15)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_name_is_imported_only_where_that_is_allowed(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from tapnet._loops import csr, rows, segments
+from tapnet._loops import clusters, csr, rows, segments
 from tapnet._loops.ranges import offsets
 
 seeds = st.integers(0, 10**6)
@@ -83,6 +83,20 @@ def test_symmetry(graph):
     expected = dense_of(*graph)
     for check in (csr.is_symmetric, csr.is_symmetric_loop):
         assert check(*(t.numpy() for t in matrix)) == torch.equal(expected, expected.T)
+
+
+@given(edges(), seeds, st.integers(1, 6))
+def test_the_graph_between_clusters(graph, seed, count):
+    edge_index, n = graph
+    rowptr, col = csr.to_csr_torch(edge_index, n)[0]
+    cluster = torch.randint(0, count, (n,), generator=generator(seed))
+    weight = torch.randint(1, 9, (len(col),), generator=generator(seed)).float()
+    ours = clusters.merged_csr(rowptr, col, weight, cluster, count)
+    assert_identical(ours, unwrap(clusters.merged_csr)(rowptr, col, weight, cluster, count))
+    matrix, one_hot = torch.zeros(n, n), torch.nn.functional.one_hot(cluster, count).float()
+    matrix[torch.repeat_interleave(torch.arange(n), rowptr.diff()), col.long()] = weight
+    merged = csr_array((ours[2].numpy(), ours[1].numpy(), ours[0].numpy()), shape=(count, count)).toarray()
+    assert torch.equal(torch.from_numpy(merged), (one_hot.T @ matrix @ one_hot).fill_diagonal_(0))
 
 
 @given(edges(), seeds)

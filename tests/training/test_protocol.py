@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
 from tapnet.errors import SettingError
-from tapnet.training.protocol import readings, reported_reading, split
+from tapnet.training.protocol import readings, reported_reading, split, validation_splits
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +53,25 @@ def test_each_protocol_reads_its_own_epoch():
 def test_an_epoch_whose_loss_is_no_number_is_never_chosen():
     curves = {"test_accuracy": [50.0, 60.0, 33.0], "validation_loss": [0.9, 0.8, float("nan")]}
     assert reported_reading("fair", curves) == (2, 60.0)
+
+
+def test_a_metric_of_the_validation_graphs_may_choose_the_epoch():
+    curves = {
+        "test_accuracy": [50.0, 60.0, 70.0],
+        "validation_loss": [0.9, 0.8, 0.7],
+        "validation_accuracy": [1.0, 3.0, 2],
+    }
+    assert reported_reading("fair", curves, "accuracy") == (2, 60.0)
+
+
+def test_without_test_graphs_the_validation_graphs_are_read():
+    curves = {"train_loss": [1.0, 1.0], "validation_loss": [0.9, 0.8], "validation_accuracy": [70.0, 60.0]}
+    assert reported_reading("nested", curves) == (2, 60.0)
+    assert readings(curves).keys() == {"last_epoch", "lowest_validation_loss"}
+
+
+def test_the_folds_of_a_search_validate_and_nothing_tests(mutag):
+    parts = validation_splits(mutag, 5).parts
+    assert sorted(torch.cat([part.validation for part in parts]).tolist()) == list(range(188))
+    assert all(len(part.test) == 0 for part in parts)
+    assert all(sorted([*part.train.tolist(), *part.validation.tolist()]) == list(range(188)) for part in parts)

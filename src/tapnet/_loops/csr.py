@@ -69,6 +69,41 @@ def induced_entries(rowptr: Tensor, col: Tensor, perm: Tensor) -> Tensor:
     return edges[kept[col.index_select(0, edges).long()]]
 
 
+@kernel
+def _common_neighbors_loop(rowptr: Array, col: Array, weight: Array) -> Array:
+    found = np.zeros(len(col), weight.dtype)
+    to_first = np.zeros(len(rowptr) - 1, weight.dtype)  # the weights of the edges of one node
+    for i in range(len(rowptr) - 1):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            to_first[col[e]] = weight[e]
+        for e in range(rowptr[i], rowptr[i + 1]):
+            total = 0.0
+            for f in range(rowptr[col[e]], rowptr[col[e] + 1]):
+                total += to_first[col[f]] * weight[f]
+            found[e] = total * weight[e]
+        for e in range(rowptr[i], rowptr[i + 1]):
+            to_first[col[e]] = 0
+    return found
+
+
+@compiled_by(_common_neighbors_loop)
+def common_neighbors(rowptr: Tensor, col: Tensor, weight: Tensor) -> Tensor:
+    """[E] the entries of A² ⊙ A at those of a symmetric A: without weights, how many triangles each edge is in."""
+    count = rowptr.diff()
+    degree = count.index_select(0, col)  # of the end of each edge
+    beyond = concatenated_ranges(rowptr.index_select(0, col), degree).long()  # the edges that go on from there
+    edge = torch.repeat_interleave(degree.long())
+    nodes = len(rowptr) - 1
+    first = torch.repeat_interleave(count.long())
+    keys = first * nodes + col  # ascending, if the columns of each row are
+    keys, order = keys.sort()
+    wanted = first[edge] * nodes + col[beyond]
+    at = torch.searchsorted(keys, wanted).clamp(max=max(len(keys) - 1, 0))
+    closes = keys[at] == wanted
+    terms = torch.where(closes, weight[order[at]] * weight[beyond], 0)
+    return torch.zeros_like(weight).index_add_(0, edge, terms) * weight
+
+
 def to_csr(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
     """A in compressed rows, without self-loops and with every column of edge_index once; Aᵀ too, unless it is A."""
     if max(edge_index.size(1), num_nodes) > LARGEST_INT32:

@@ -47,6 +47,14 @@ class _Tidy:
 class Command(_Tidy, TyperCommand):
     """One command."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses the words; an option that may stand alone gets the value that it then has."""
+        given = [
+            f"{word}={ALONE[word][0]}" if _stands_alone(word, args[i + 1 :]) else word for i, word in enumerate(args)
+        ]
+        found: list[str] = super().parse_args(ctx, given)
+        return found
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help, now with the names of the pooling layers: looking them up imports torch."""
         self.name_pools()
@@ -56,9 +64,17 @@ class Command(_Tidy, TyperCommand):
         """Writes the names into the help of the option that takes one."""
         for param in self.params:
             if POOLS in (getattr(param, "help", None) or ""):
-                from tapnet.nn.pool.registry import available
+                from tapnet.nn.pool.registry import known_names
 
-                param.help = param.help.replace(POOLS, ", ".join(pool.name for pool in available()))  # type: ignore[attr-defined]
+                param.help = param.help.replace(POOLS, ", ".join(known_names()))  # type: ignore[attr-defined]
+
+
+# Options that may stand alone: what they take, the value without one first. Any other word after them is not theirs.
+ALONE = {"--final": ("single", "ensemble")}
+
+
+def _stands_alone(word: str, following: list[str]) -> bool:
+    return word in ALONE and following[:1] not in [[value] for value in ALONE[word]]
 
 
 class Program(_Tidy, TyperGroup):

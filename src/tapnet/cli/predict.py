@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tapnet.inference.model import SavedModel
 
 DIGITS = 6
+NOTED = ("", "categories")  # in the column unlike_training: nothing, or what is said of unknown categories already
 
 
 def predict(
@@ -42,6 +43,10 @@ def predict(
     smiles: Annotated[
         str | None, typer.Option(help="Column with the SMILES of a table of molecules.", show_default="found")
     ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Such as 0.9: add sets of classes, or intervals of numbers, that are right this often."),
+    ] = None,
     pool: OwnPool = None,
     conv: OwnConv = None,
     data_dir: DataDir = None,
@@ -54,7 +59,8 @@ def predict(
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
-    from tapnet.inference.predict import predict_inputs, predict_table
+    from tapnet.inference.predict import predict_inputs, predict_table, uncertainty_columns, uncertainty_values
+    from tapnet.inference.uncertainty import check_confidence
     from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
     is_one_table = form == "csv" and len(inputs) == 1 and inputs[0].lower().endswith(MOLECULE_ENDINGS)
@@ -71,8 +77,12 @@ def predict(
     classes = tuple(map(str, names if for_machines else safe))
     if len(set(classes)) != len(classes):
         raise DataError(f"{model}: {len(classes)} classes with {len(set(classes))} names")
+    if confidence is not None:
+        check_confidence(saved.card.conformal, confidence)
+    added = uncertainty_columns(saved, classes, confidence)
     header, line = (FORMATS if saved.task == "classification" else FORMATS_OF_NUMBERS)[form]
-    unseen, done, failed = UnseenCategories(saved.features), 0, 0
+    how = {"calibration": saved.calibration} if form == "jsonl" and saved.card.calibration is not None else {}
+    unseen, done, failed, unlike = UnseenCategories(saved.features), 0, 0, 0
 
     def report(error: TapnetError) -> None:
         nonlocal failed
@@ -81,22 +91,29 @@ def predict(
 
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": report}
-        options["show_progress"] = for_machines
+        options |= {"show_progress": for_machines, "confidence": confidence}
         if is_one_table:
             table = predict_table(saved, inputs[0], smiles, **options)
             write("".join(map(_csv_line, [table.header, *table.rows])) if table.predicted else "")
-            done = table.predicted
+            done, unlike = (
+                table.predicted,
+                sum(row[-1] not in NOTED for row in table.rows if added[-1:] == ["unlike_training"]),
+            )
             inputs = []
         else:
-            write(header(classes))
-        for graphs, probabilities in predict_inputs(saved, inputs, data_dir=data_dir, **options):
-            rows = zip(graphs, probabilities.tolist(), strict=True)
-            write("".join(line(graph, [round(p, DIGITS) for p in row], classes) for graph, row in rows))
-            done += len(graphs)
+            write(header(classes, added))
+        for group in predict_inputs(saved, inputs, data_dir=data_dir, **options):
+            sure = uncertainty_values(saved, classes, group.answers)
+            rows = zip(group.graphs, group.probabilities.tolist(), sure, strict=True)
+            write("".join(line(g, [round(p, DIGITS) for p in row], classes, more | how) for g, row, more in rows))
+            done += len(group.graphs)
+            unlike += sum(more.get("unlike_training", "") not in NOTED for more in sure)
         if not done:
             raise _NothingToWriteError
     left_out = 0 if allow_unknown else unseen.foreign
     for note in unseen.notes:
+        say(note)
+    for note in _how_sure(saved, confidence, unlike) if done else ():
         say(note)
     problems = f", {failed} could not be read" if failed else ""
     problems += f", {left_out} left out (--allow-unknown predicts them)" if left_out else ""
@@ -105,6 +122,22 @@ def predict(
     say(f"{graphs_done} predicted{problems}{expectation}")
     if failed or left_out:
         raise typer.Exit(1)
+
+
+def _how_sure(saved: SavedModel, confidence: float | None, unlike: int) -> Iterator[str]:
+    """What there is to know of the columns that say how sure the model is."""
+    from tapnet.inference.calibration import in_words
+
+    calibration, conformal = saved.card.calibration, saved.card.conformal
+    if calibration is not None and calibration.method != "none":
+        yield f"probabilities are calibrated ({in_words(calibration)}, fitted to {calibration.graphs} held-out graphs)"
+    if confidence is not None and conformal is not None:
+        what = "intervals" if saved.task == "regression" else "sets"
+        measured = f"measured {100 * saved.coverage(confidence):.1f} % on {conformal.graphs} held-out graphs"
+        yield f"{what}: promised {100 * confidence:g} %, {measured}"
+    if unlike:
+        are = "1 graph is" if unlike == 1 else f"{unlike} graphs are"
+        yield f"{are} unlike the training data; unlike_training says in what"
 
 
 def _expectation(saved: SavedModel) -> str:
@@ -167,36 +200,43 @@ def _csv_line(words: Sequence[str]) -> str:
     return line.getvalue()
 
 
-def _csv_header(classes: Sequence[str]) -> str:
+def _csv_header(classes: Sequence[str], added: Sequence[str]) -> str:
     own = ("graph", "class")
-    ambiguous = any(name in own for name in classes)
-    return _csv_line([*own, *(f"probability of {name}" if ambiguous else name for name in classes)])
+    ambiguous = any(name in (*own, *added) for name in classes)
+    return _csv_line([*own, *(f"probability of {name}" if ambiguous else name for name in classes), *added])
 
 
-def _csv_row(graph: str, row: Sequence[float], classes: Sequence[str]) -> str:
-    return _csv_line([graph, classes[row.index(max(row))], *(f"{p:.{DIGITS}f}" for p in row)])
+def _csv_row(graph: str, row: Sequence[float], classes: Sequence[str], more: Mapping[str, Any]) -> str:
+    from tapnet.inference.predict import as_cells
+
+    return _csv_line([graph, classes[row.index(max(row))], *(f"{p:.{DIGITS}f}" for p in row), *as_cells(more)])
 
 
-def _json_row(graph: str, row: Sequence[float], classes: Sequence[str]) -> str:
+def _json_row(graph: str, row: Sequence[float], classes: Sequence[str], more: Mapping[str, Any]) -> str:
     probabilities = dict(zip(classes, row, strict=True))
-    return json.dumps({"graph": graph, "class": classes[row.index(max(row))], "probabilities": probabilities}) + "\n"
+    best = classes[row.index(max(row))]
+    return json.dumps({"graph": graph, "class": best, "probabilities": probabilities, **more}) + "\n"
 
 
-def _csv_numbers_header(targets: Sequence[str]) -> str:
-    return _csv_line(["graph", *(f"predicted {name}" if name == "graph" else name for name in targets)])
+def _csv_numbers_header(targets: Sequence[str], added: Sequence[str]) -> str:
+    taken = ("graph", *added)
+    return _csv_line(["graph", *(f"predicted {name}" if name in taken else name for name in targets), *added])
 
 
-def _csv_numbers(graph: str, row: Sequence[float], targets: Sequence[str]) -> str:
-    return _csv_line([graph, *(f"{value:.{DIGITS}g}" for value in row)])
+def _csv_numbers(graph: str, row: Sequence[float], targets: Sequence[str], more: Mapping[str, Any]) -> str:
+    from tapnet.inference.predict import as_cells
+
+    return _csv_line([graph, *(f"{value:.{DIGITS}g}" for value in row), *as_cells(more)])
 
 
-def _json_numbers(graph: str, row: Sequence[float], targets: Sequence[str]) -> str:
-    return json.dumps({"graph": graph, "predictions": dict(zip(targets, row, strict=True))}) + "\n"
+def _json_numbers(graph: str, row: Sequence[float], targets: Sequence[str], more: Mapping[str, Any]) -> str:
+    return json.dumps({"graph": graph, "predictions": dict(zip(targets, row, strict=True)), **more}) + "\n"
 
 
-_Format = tuple[Callable[[Sequence[str]], str], Callable[[str, Sequence[float], Sequence[str]], str]]
-FORMATS: dict[str, _Format] = {"csv": (_csv_header, _csv_row), "jsonl": (lambda _: "", _json_row)}
-FORMATS_OF_NUMBERS: dict[str, _Format] = {
+_Header = Callable[[Sequence[str], Sequence[str]], str]
+_Line = Callable[[str, Sequence[float], Sequence[str], Mapping[str, Any]], str]
+FORMATS: dict[str, tuple[_Header, _Line]] = {"csv": (_csv_header, _csv_row), "jsonl": (lambda *_: "", _json_row)}
+FORMATS_OF_NUMBERS: dict[str, tuple[_Header, _Line]] = {
     "csv": (_csv_numbers_header, _csv_numbers),
-    "jsonl": (lambda _: "", _json_numbers),
+    "jsonl": (lambda *_: "", _json_numbers),
 }

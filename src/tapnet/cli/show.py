@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tapnet.cli.app import DataDir, OwnConv, OwnPool, notes, own_layer
+from tapnet.cli.app import AsJson, DataDir, OwnConv, OwnPool, notes, own_layer
 from tapnet.errors import SettingError
 
+COMPARISON = "comparison.json"
 FORMATS = (".png", ".svg", ".pdf")
 
 
 def show(
     model: Annotated[
-        Path, typer.Argument(help="A model file; or a run's folder, for its curves or a graph by its final model.")
+        Path, typer.Argument(help="A model file; or the folder of a run (its curves, or a graph) or a comparison.")
     ],
     graph: Annotated[
         str | None, typer.Argument(help="A graph's number or file name in the data set, or a file with one graph.")
@@ -27,28 +29,45 @@ def show(
     pool: OwnPool = None,
     conv: OwnConv = None,
     data_dir: DataDir = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Draw a graph and what a trained network keeps of it; or the learning curves of a run.
+    """Draw a graph and what a trained network keeps of it; the curves and calibration of a run; or a comparison.
 
     Node size is the score, colour the category, grey what was dropped.
     """
     if out is not None and out.suffix.lower() not in FORMATS:
         raise SettingError(f"--out is a {', '.join(FORMATS)} file, not {out.name!r}")
-    if graph is None and not model.is_dir():
+    stored = model / COMPARISON if model.is_dir() else model
+    is_comparison = graph is None and stored.name == COMPARISON and stored.exists()
+    if graph is None and not model.is_dir() and not is_comparison:
         raise SettingError("which graph? Give its number in the data set, or a file with one graph")
+    from tapnet.experiments.calibration import calibration
+    from tapnet.experiments.comparison import load_comparison
     from tapnet.experiments.load_run import load_run
     from tapnet.inference.explain_graph import explain_graph
     from tapnet.inference.model import load_model
-    from tapnet.viz import draw_explanation, plot_run, save
+    from tapnet.viz import draw_explanation, plot_comparison, plot_run, save
 
     with notes():
-        if graph is None:
+        if is_comparison:
+            table = load_comparison(stored)
+            figure, target, text = plot_comparison(table), stored.with_suffix(".png"), repr(table)
+            values = table.to_dict()
+        elif graph is None:
             run = load_run(model, own_layer(pool), own_layer(conv))
             figure, target, text = plot_run(run, data_dir), model / "curves.png", repr(run)
-            text = "\n".join([text, *(note for note in (run.baseline_warning, run.machines_note, *run.notes) if note)])
+            layers = (f"Pooling layer {i}: {layer}" for i, layer in enumerate(run.diagnostics, 1))
+            try:
+                found = calibration(run)
+                calibrated, values = str(found), run.to_dict() | {"calibration": found.to_dict()}
+            except SettingError:  # numbers, or a run without predictions
+                calibrated, values = "", run.to_dict() | {"calibration": None}
+            lines = (calibrated, *layers, run.baseline_warning, run.machines_note, *run.notes)
+            text = "\n".join([text, *(line for line in lines if line)])
         else:
             explained = explain_graph(load_model(model, own_layer(pool), own_layer(conv)), graph, dataset, data_dir)
             figure, target, text = draw_explanation(explained), Path(f"{explained.stem}.png"), str(explained)
+            values = explained.to_dict()
     target = out or target
     save(figure, target.with_suffix(""), (target.suffix.lower()[1:],))
-    typer.echo(f"{text}\nWritten: {target}")
+    typer.echo(json.dumps(values | {"written": str(target)}) if as_json else f"{text}\nWritten: {target}")

@@ -19,6 +19,7 @@ from tapnet.training.metrics import METRICS
 
 if TYPE_CHECKING:
     from tapnet.experiments.cross_validate import CrossValidation
+    from tapnet.experiments.tune import Tuning
     from tapnet.paper.numbers import Printed
     from tapnet.paper.tables import Section
 
@@ -58,23 +59,24 @@ def _table(*columns: str, gap: int = 2) -> Table:
 def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[str, Any] | None) -> None:
     """The folds, the accuracy with its protocol, the other readings, and where things are stored."""
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # in a pipe, a sentence is a line
-    by_epoch = run.has_epochs
+    by_epoch, nested = run.has_epochs, _outer_folds(run)
     columns = {name: run.scores_by(name) for name in run.metrics or [run.metric]}
     last = run.results[0].trial.test_metric
     last_title = ">last epoch" if last in columns else f">{last}, last epoch"
-    table = _table(
-        ">fold", *(f">{name}" for name in columns), *((">epoch", last_title) if by_epoch else ()), ">seconds"
-    )
+    several = len(run.seeds) > 1
+    which = [">seed", ">fold"] if several else [">fold"]
+    table = _table(*which, *(f">{name}" for name in columns), *((">epoch", last_title) if by_epoch else ()), ">seconds")
 
     def digits(name: str, value: float) -> str:
         return f"{value:.1f}" if METRICS[name].percent else f"{value:.3f}"
 
-    for i, r in enumerate(run.results):
+    for i, r in enumerate(run.results if nested is None else ()):
         scores = (digits(name, values[i]) for name, values in columns.items())
         epochs = (str(r.reading.epoch), digits(last, r.curves[f"test_{last}"][-1])) if by_epoch else ()
         diverged = ["[red]diverged[/]"] if r.diverged else []
-        table.add_row(str(r.trial.fold), *scores, *epochs, f"{r.seconds:.1f}", *diverged)
-    console.print(table)
+        number = [str(r.trial.seed), str(r.trial.fold)] if several else [str(r.trial.fold)]
+        table.add_row(*number, *scores, *epochs, f"{r.seconds:.1f}", *diverged)
+    console.print(nested if nested is not None else table)
     printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol" if paper else ""
     console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")
     if by_epoch and run.other_readings:
@@ -89,7 +91,45 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     console.print(f"[dim]{what}: {escape(str(run.folder))}[/]")
     if final:
         text = "Final model: {file}, trained on all {graphs} graphs; number of epochs: {epochs}, {epochs_rule}"
-        console.print(escape(text.format_map(final)))
+        if final["members"] > 1:
+            text = "Final model: {file}, the mean of the {members} folds' models"
+        console.print(escape(f"{text.format_map(final)}; {final['bytes'] / 1e6:.1f} MB"))
+
+
+def _outer_folds(run: CrossValidation) -> Table | None:
+    """The outer folds of a nested run: what was chosen for each, and the scores of its trainings; None for others."""
+    outer = getattr(run, "outer", None)
+    if outer is None:
+        return None
+    several, metric = len(run.seeds) > 1, METRICS[run.metric]
+    table = _table(*([">seed"] if several else []), ">fold", f">{run.metric}", "its runs", ">validation", "chosen")
+    digits = 1 if metric.percent else 3
+    for row, score in zip(run.to_dict()["folds"], run.scores, strict=True):
+        runs = " ".join(f"{one[run.metric]:.{digits}f}" for one in row["runs"])
+        by = "" if row["validation"] is None else f"{row['validation'][run.metric]:.{digits}f}"
+        seed = [str(row["seed"])] if several else []
+        table.add_row(*seed, str(row["fold"]), f"{score:.{digits}f}", runs, by, _settings_in_words(row["settings"]))
+    return table
+
+
+def _settings_in_words(settings: Mapping[str, Any]) -> str:
+    return escape(", ".join(f"{k} {list(v) if isinstance(v, tuple) else v}" for k, v in settings.items()))
+
+
+def print_tuning(found: Tuning) -> None:
+    """The configurations that were tried, the best first, and where the settings are."""
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    by_epoch = found.epochs is not None
+    table = _table(">config", f">{found.metric}", *([">epochs"] if by_epoch else []), "settings")
+    digits = 1 if METRICS[found.metric].percent else 3
+    for row in found.trials:
+        epochs = [str(row["epochs"])] if by_epoch else []
+        table.add_row(str(row["config"]), f"{row['score']:.{digits}f}", *epochs, _settings_in_words(row["settings"]))
+    console.print(table)
+    console.print(f"\n[bold]{escape(repr(found))}[/]")
+    if found.file is not None:
+        use = f"`tapnet train {found.dataset} --settings FILE` uses them"
+        console.print(f"[dim]Settings: {escape(str(found.file))}; {escape(use)}[/]")
 
 
 def print_datasets(rows: list[dict[str, Any]], with_notes: bool) -> None:
@@ -141,11 +181,50 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
         console.print(f"[bold]{row['name']}[/]  {row['system']}{parameters}")
         console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
         console.print(escape(row["about"]))
-        for title, values in (("settings, on MUTAG", row["settings"]), ("training", row["training"])):
+        tables = {"settings, on MUTAG": row["settings"], "training": row["training"], "tried by tune": row["search"]}
+        for title, values in tables.items():
             console.print(f"[dim]{title}[/]" if values else "")
             for name, value in values.items():
                 shown = list(value) if isinstance(value, tuple) else value
                 console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
+
+
+def print_pools(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
+    """A table of all, or everything about some."""
+    console = Console(highlight=False)
+    if in_full:
+        for row in rows:
+            console.print(f"[bold]{escape(row['name'])}[/]  {row['kind']}")
+            if row["paper"]:
+                console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
+            console.print(escape(row["about"]), soft_wrap=True)
+            for title in ("parameters", "losses", "cost", "memory"):
+                value = ", ".join(row[title]) if title == "losses" else row[title]
+                console.print(f"  {title}: {'none' if value in ('', None) else escape(str(value))}", soft_wrap=True)
+    else:
+        table = _table("name", "kind", "paper", ">parameters", "what is kept or merged; losses, time and memory")
+        table.columns[0].no_wrap = True
+        for row in rows:
+            parameters = "" if row["parameters"] is None else f"{row['parameters']:,}"
+            losses = f"losses: {', '.join(row['losses'])}; " if row["losses"] else ""
+            costs = f"{losses}{row['cost']} time, {row['memory']} memory" if row["cost"] else ""
+            about = escape(row["about"]) + (f"\n[dim]{escape(costs)}[/]" if costs else "")
+            table.add_row(f"[bold]{escape(row['name'])}[/]", row["kind"], _cited(row), parameters, about)
+        console.print(table)
+        console.print("[dim]`tapnet pools NAME` prints the paper.[/]")
+    console.print(
+        "[dim]Parameters: of one layer with 48 features and ratio 0.8, on MUTAG. Time and memory of a call: N nodes, E "
+        "edges and d features in B graphs, K clusters each.[/]"
+    )
+
+
+def _cited(row: Mapping[str, Any]) -> str:
+    """Gao et al. 2021"""
+    authors = row["paper"].partition(":")[0].split(", ")
+    if not authors[0]:
+        return ""
+    names = " and ".join(authors) if len(authors) < 3 else f"{authors[0]} et al."
+    return escape(f"{names} {row['year']}")
 
 
 def print_sections(title: str, sections: Sequence[Section], explanation: Sequence[str]) -> None:

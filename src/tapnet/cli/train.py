@@ -35,20 +35,60 @@ in_model, in_voting, in_data, in_protocol, in_training = (
 )
 THE_MODELS = "the model's"
 
+# Options that other commands have too.
+Data = Annotated[
+    str, typer.Argument(help="A data set's name; or a path: TU folder, archive, text, or folder of graphs.")
+]
+Pool = Annotated[
+    str | None,
+    in_model(help=f"Pooling layer of tapnet: {POOLS}, or a class of your own: module:Class.", show_default="tap"),
+]
+Conv = Annotated[
+    str | None,
+    in_model(help="Convolution: gcn, gin, gine (reads edges), sage, gat, or module:Class.", show_default="gcn"),
+]
+NamedSettings = Annotated[
+    list[str] | None,
+    in_model("--set", metavar="NAME=VALUE", help="Any setting or training option; `tapnet models NAME` lists them."),
+]
+NodeFeatures = Annotated[
+    Literal["labels", "degrees", "attributes", "all"] | None,
+    in_model(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
+]
+Smiles = Annotated[str | None, in_data(help="Column with the SMILES of molecules.", show_default="found")]
+Target = Annotated[
+    str | None, in_data(help="Column(s) of a table to predict, separated by commas.", show_default="found")
+]
+Task = Annotated[
+    Literal["classification", "multilabel", "regression"] | None,
+    in_data(help="classification, multilabel or regression.", metavar="<str>", show_default="found"),
+]
+Threshold = Annotated[
+    float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
+]
+Split = Annotated[
+    str | None,
+    in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
+]
+MetricNames = Annotated[
+    str | None,
+    in_protocol(help="One or several: accuracy, roc_auc, f1, rmse and others.", show_default="the task's"),
+]
+SelectBy = Annotated[str | None, in_protocol(help="Metric that chooses the epoch.", show_default="the protocol's")]
+ClassWeight = Annotated[
+    Literal["balanced"] | None, in_training(help="balanced: every class counts the same.", metavar="<str>")
+]
+Threads = Annotated[int, machine(help="Threads of each fold.", min=1)]
+CheckpointEvery = Annotated[int, in_training(help="Epochs between checkpoints.", min=1)]
+
 
 def train(
-    dataset: Annotated[
-        str, typer.Argument(help="A data set's name; or a path: TU folder, archive, text, or folder of graphs.")
-    ] = "MUTAG",
-    model: Annotated[str, in_model(help="The system; `tapnet models` lists them.")] = "tapnet",
-    pool: Annotated[
-        str | None,
-        in_model(help=f"Pooling layer of tapnet: {POOLS}, or a class of your own: module:Class.", show_default="tap"),
+    dataset: Data = "MUTAG",
+    model: Annotated[
+        str | None, in_model(help="The system; `tapnet models` lists them.", show_default="tapnet")
     ] = None,
-    conv: Annotated[
-        str | None,
-        in_model(help="Convolution: gcn, gin, gine (reads edges), sage, gat, or module:Class.", show_default="gcn"),
-    ] = None,
+    pool: Pool = None,
+    conv: Conv = None,
     connectivity: Annotated[
         float | None, in_model(help="λ, the weight of the degree in the score.", show_default="0.1")
     ] = None,
@@ -75,44 +115,27 @@ def train(
     dropout: Annotated[
         float | None, in_model(help="On the inputs of GCN and pooling layers.", show_default="0.3")
     ] = None,
-    other_settings: Annotated[
-        list[str] | None,
-        in_model(
-            "--set", metavar="NAME=VALUE", help="Any setting or training option; `tapnet models NAME` lists them."
-        ),
+    settings_file: Annotated[
+        Path | None, in_model("--settings", metavar="FILE", help="Settings that `tapnet tune` found.")
     ] = None,
-    features: Annotated[
-        Literal["labels", "degrees", "attributes", "all"] | None,
-        in_model(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
-    ] = None,
-    smiles: Annotated[str | None, in_data(help="Column with the SMILES of molecules.", show_default="found")] = None,
-    target: Annotated[
-        str | None, in_data(help="Column(s) of a table to predict, separated by commas.", show_default="found")
-    ] = None,
-    task: Annotated[
-        Literal["classification", "multilabel", "regression"] | None,
-        in_data(help="classification, multilabel or regression.", metavar="<str>", show_default="found"),
-    ] = None,
-    threshold: Annotated[
-        float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
-    ] = None,
-    split: Annotated[
-        str | None,
-        in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        in_protocol(help="One or several: accuracy, roc_auc, f1, rmse and others.", show_default="the task's"),
-    ] = None,
-    select_by: Annotated[
-        str | None, in_protocol(help="Metric that chooses the epoch.", show_default="the protocol's")
-    ] = None,
-    class_weight: Annotated[
-        Literal["balanced"] | None, in_training(help="balanced: every class counts the same.", metavar="<str>")
-    ] = None,
+    other_settings: NamedSettings = None,
+    features: NodeFeatures = None,
+    smiles: Smiles = None,
+    target: Target = None,
+    task: Task = None,
+    threshold: Threshold = None,
+    split: Split = None,
+    metric: MetricNames = None,
+    select_by: SelectBy = None,
+    class_weight: ClassWeight = None,
     protocol: Annotated[
-        Literal["paper", "fair"], in_protocol(help="fair: epoch of lowest validation loss; paper: best test epoch.")
+        Literal["paper", "fair", "nested"],
+        in_protocol(
+            help="fair: epoch of lowest validation loss; paper: best test epoch; nested: settings chosen per fold."
+        ),
     ] = "fair",
+    configs: Annotated[int, in_protocol(help="Of nested: configurations tried for each fold.", min=1)] = 16,
+    search: Annotated[Literal["random", "tpe"], in_protocol(help="Of nested: how they are drawn.")] = "random",
     folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
     only_folds: Annotated[str | None, in_protocol(help="Run some of them, such as 0,3.")] = None,
     epochs: Annotated[
@@ -122,8 +145,10 @@ def train(
     lr: Annotated[float | None, in_training(help="Learning rate of Adam.", show_default=THE_MODELS)] = None,
     weight_decay: Annotated[float | None, in_training(help="L2 regularisation.", show_default=THE_MODELS)] = None,
     seed: Annotated[int, in_protocol(help="Another seed gives other initial weights, order and dropout.", min=0)] = 0,
+    seeds: Annotated[int, in_protocol(help="Train every fold with so many seeds, from --seed on.", min=1)] = 1,
+    new_folds: Annotated[bool, in_protocol("--new-folds", help="Each seed draws folds of its own.")] = False,
     jobs: Annotated[int | None, machine(help="Folds at a time.", show_default="cores ÷ threads", min=1)] = None,
-    threads: Annotated[int, machine(help="Threads of each fold.", min=1)] = 1,
+    threads: Threads = 1,
     device: Device = "auto",
     devices: Annotated[
         int | None,
@@ -133,10 +158,18 @@ def train(
     ray: RayAddress = None,
     cpus_per_trial: CpusPerTrial = None,
     gpus_per_trial: GpusPerTrial = None,
-    checkpoint_every: Annotated[int, in_training(help="Epochs between checkpoints.", min=1)] = 20,
+    checkpoint_every: CheckpointEvery = 20,
     final: Annotated[
-        bool, typer.Option("--final", help="Then train one model on all graphs: final.safetensors in the run's folder.")
-    ] = False,
+        Literal["single", "ensemble"] | None,
+        typer.Option(
+            "--final",
+            metavar="[single|ensemble]",
+            help="Then train one model on all graphs, or keep the folds' models in one: RUN/final.safetensors.",
+        ),
+    ] = None,
+    save_splits: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the folds' graphs as JSON, which --split takes.")
+    ] = None,
     data_dir: DataDir = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run.", show_default="runs/DATASET-MODEL-…")] = None,
     as_json: AsJson = False,
@@ -145,6 +178,8 @@ def train(
 
     The same command again does only what is missing. A folder of graphs holds a .graphml or .json file for each graph,
     and labels.csv: a header (graph,class), then one line per graph.
+
+    Example: tapnet train PTC --model gin --protocol nested --configs 16.
     """
     from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
 
@@ -160,6 +195,7 @@ def train(
     from tapnet.experiments.cross_validate import cross_validate
     from tapnet.experiments.progress import is_watched
     from tapnet.experiments.run_trial import Interrupted
+    from tapnet.experiments.tune import load_settings
     from tapnet.paper.numbers import printed
 
     if interrupts:
@@ -181,16 +217,34 @@ def train(
     }
     reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
     known = inspect.signature(cross_validate).parameters.keys() - {"pool", "conv"}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    settings |= named_settings(other_settings or [], known)
+    if settings_file is not None:
+        named, found = load_settings(settings_file)
+        if model is not None and named not in (None, model):
+            raise SettingError(f"{settings_file} has settings of {named}, not of {model}")
+        found_epochs = found.pop("epochs", None)
+        model, epochs = model or named, found_epochs if epochs is None else epochs
+        for name in found.keys() & known:
+            raise SettingError(f"{settings_file}: {name} is not a setting of the model or of training")
+        for name in ("pool", "conv"):
+            if ":" in str(found.get(name)) and name not in settings:  # nothing is imported because a file says so
+                raise SettingError(f"{settings_file} uses the class {found[name]}: name it with --{name}")
+        settings = {**found, **settings}
     try:
         with notes():
             result = cross_validate(
                 dataset,
-                model,
+                model or "tapnet",
                 protocol=protocol,
+                configs=configs,
+                search=search,
                 folds=folds,
-                only_folds=_fold_numbers(only_folds),
+                only_folds=fold_numbers(only_folds),
                 epochs=epochs,
                 seed=seed,
+                seeds=seeds,
+                new_folds=new_folds,
                 metric=metric,
                 select_by=select_by,
                 split=split,
@@ -205,15 +259,17 @@ def train(
                 devices=devices,
                 cluster=cluster,
                 checkpoint_every=checkpoint_every,
-                final=final,
+                final=final or False,
                 reproducible=reproducible,
                 progress=None if is_watched() else fold_lines(),
-                **settings | _named_settings(other_settings or [], known),
+                **settings,
             )
     except Interrupted as stopped:
         stop(f"{stopped}; the same command goes on from there", INTERRUPTED)
     if torchrun_rank() > 0:  # the first process of the group reports
         return
+    if save_splits is not None:
+        result.save_splits(save_splits)
     first, values = result.results[0].trial, result.to_dict()
     paper = printed(first.model, first.dataset, result.changed)
     if as_json:
@@ -222,7 +278,7 @@ def train(
     print_summary(result, paper, values.get("final"))
 
 
-def _named_settings(words: list[str], others: set[str]) -> dict[str, Any]:
+def named_settings(words: list[str], others: set[str]) -> dict[str, Any]:
     """["dropout=0.5", "readout=mean"] → values as JSON reads them, else as text."""
     values: dict[str, Any] = {}
     for word in words:
@@ -239,7 +295,8 @@ def _named_settings(words: list[str], others: set[str]) -> dict[str, Any]:
     return values
 
 
-def _fold_numbers(text: str | None) -> list[int] | None:
+def fold_numbers(text: str | None) -> list[int] | None:
+    """The numbers in a text such as "0,3"."""
     try:
         return None if text is None else [int(word) for word in text.split(",")]
     except ValueError:

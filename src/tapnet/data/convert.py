@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet._loops.csr import is_symmetric
-from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
+from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, Task
+from tapnet.data.targets import Targets, detect_task
 from tapnet.errors import DataError
 
 if TYPE_CHECKING:
@@ -259,13 +260,14 @@ def from_pyg(
     categories: Values,
     edge_categories: Values,
     features: Features | None,
+    task: Task | None,
 ) -> GraphDataset:
     """``GraphDataset.from_pyg``"""
     for i, g in enumerate(graphs):
         if g.edge_index is None or g.num_nodes is None:
             raise DataError(f"graph {i} has no edge_index, or its number of nodes is not known")
-        if g.y is None or g.y.numel() != 1 or g.y != g.y.long():
-            raise DataError(f"graph {i}: y is its class, one whole number, not {g.y}")
+        if g.y is None or g.y.numel() < 1:
+            raise DataError(f"graph {i}: y is its class, its number or its labels, not {g.y}")
     sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
     edges = [np.asarray(g.edge_index) for g in graphs]
     for i, (g, edge_index, size) in enumerate(zip(graphs, edges, sizes, strict=True)):
@@ -275,6 +277,7 @@ def from_pyg(
             raise DataError(f"graph {i}: {weight.numel()} edge weights for {edge_index.shape[1]} edges")
     given = {key: _stack_all(graphs, key) for key in NODE_AND_EDGE_DATA}
     x = None if features == "degrees" else _stack_all(graphs, "x")
+    columns: dict[str, Any] = {}
     for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
         if column is not None and given[f"{side}_labels"] is None and given[f"{side}_attributes"] is None:
             labels = _as_categories(column)
@@ -282,16 +285,56 @@ def from_pyg(
             given[f"{side}_{kind}"] = column if labels is None else labels
             if side == "node" and labels is None and features is None:
                 features = "attributes"
+            if labels is not None and labels.ndim == 2:
+                columns[f"{side}_columns"] = tuple(f"{side} column {k}" for k in range(labels.shape[1]))
+                features = "all" if side == "node" and features is None else features
+    rows = [g.y.detach().cpu().reshape(-1).numpy() for g in graphs]
+    if classes is not None or (task is None and all(len(row) == 1 and row.dtype.kind in "bui" for row in rows)):
+        task = "classification"
+    targets = None if task == "classification" else _targets(rows, task)
     dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
         edge_index=joined_edges(edges, sizes),
-        y=np.asarray([int(g.y) for g in graphs], dtype=np.int64),
+        y=_whole_numbers(rows) if targets is None else np.zeros(len(rows), dtype=np.int64),
         values={"y": classes, "node_labels": categories, "edge_labels": edge_categories},
         features=features,
         **given,  # type: ignore[arg-type]
     )
-    return replace(dataset, not_read=unread_of_pyg(graphs, {"x", "edge_attr", *NODE_AND_EDGE_DATA}))
+    not_read = unread_of_pyg(graphs, {"x", "edge_attr", *NODE_AND_EDGE_DATA})
+    dataset = replace(dataset, not_read=not_read, **columns)
+    return _with_targets(dataset.with_features("all") if features == "all" else dataset, targets)
+
+
+def _whole_numbers(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """[G] the class of each graph; a DataError for what is none."""
+    for i, row in enumerate(rows):
+        if len(row) != 1 or row[0] != np.floor(row[0]):
+            raise DataError(f"graph {i}: y is its class, one whole number, not {row.tolist()}")
+    return np.asarray([row[0] for row in rows], dtype=np.int64)
+
+
+def _targets(rows: Sequence[Any], task: Task | None) -> Targets:
+    """What one value or several of each graph ask for."""
+    widths = [np.size(row) for row in rows]
+    for i, width in enumerate(widths):
+        if width != widths[0]:
+            raise DataError(f"graph {i} has {width} targets, graph 0 has {widths[0]}")
+    columns = list(zip(*(np.asarray(row, dtype=object).reshape(-1) for row in rows), strict=True))
+    names = ["y"] if len(columns) == 1 else [f"y{k}" for k in range(len(columns))]
+    found = detect_task(dict(zip(names, columns, strict=True)), task, [f"graph {i}" for i in range(len(rows))])
+    if not found.known.all():
+        raise DataError(f"graph {int(found.known.argmin())} has no target")
+    return found
+
+
+def _with_targets(dataset: GraphDataset, targets: Targets | None) -> GraphDataset:
+    """The data set with these targets in the place of its classes."""
+    if targets is None:
+        return dataset
+    names = None if targets.task == "classification" else targets.names
+    y = torch.from_numpy(targets.y)
+    return replace(dataset, y=y, classes=targets.classes, task=targets.task, target_names=names)
 
 
 def unread_of_pyg(graphs: Sequence[Data], read: set[str]) -> tuple[str, ...]:
@@ -314,11 +357,13 @@ def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
 
 
 def _as_categories(x: NDArray[Any]) -> NDArray[Any] | None:
-    """[N] integers as they are, one-hot rows as the column that is 1; None if x is neither."""
-    if (x.ndim == 1 or x.shape[1:] == (1,)) and np.issubdtype(x.dtype, np.integer):
-        return x.reshape(-1).astype(np.int64)
+    """[N] or [N, K] integers as they are, one-hot rows as the column that is 1; None if x is neither."""
     is_one_hot = x.ndim == 2 and x.shape[1] > 1 and ((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all()
-    return np.argmax(x, axis=1) if is_one_hot else None
+    if is_one_hot:
+        return np.asarray(np.argmax(x, axis=1))
+    if x.ndim > 2 or not np.issubdtype(x.dtype, np.integer):
+        return None
+    return (x.reshape(-1) if x.shape[1:] in ((), (1,)) else x).astype(np.int64)
 
 
 # ---- NetworkX ----
@@ -365,6 +410,7 @@ def from_networkx(
     name: str,
     attributes: tuple[str, str, str, str, str],
     features: Features | None,
+    task: Task | None,
 ) -> GraphDataset:
     """``GraphDataset.from_networkx``; ``attributes`` are the names of its five keyword arguments, in their order."""
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
@@ -378,11 +424,15 @@ def from_networkx(
         if missing is not None:
             raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
         y = [g.graph["y"] for g in graphs]
+    y = y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y)
+    if task is None and all(isinstance(value, Hashable) and not _is_fraction(value) for value in y):
+        task = "classification"
+    targets = None if task == "classification" else _targets(y, task)
     dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
         edge_index=joined_edges([networkx_edges(g) for g in graphs], sizes),
-        y=y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y),
+        y=y if targets is None else np.zeros(len(y), dtype=np.int64),
         node_labels=_column(nodes, node_label),
         node_attributes=_matrix(nodes, node_attributes),
         self_loop=_column(nodes, "self_loop"),
@@ -395,7 +445,13 @@ def from_networkx(
     names = (edge_label, edge_attributes, edge_weight)
     on_edges = set[str]().union(*edges) - {key for key in names if _column(edges, key) is not None}
     not_read = name_unread(on_nodes, on_edges)
-    return replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,), not_read=not_read)
+    dataset = replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,), not_read=not_read)
+    return _with_targets(dataset, targets)
+
+
+def _is_fraction(value: Any) -> bool:
+    """Whether a value is a number to predict, and no class."""
+    return isinstance(value, numbers.Real) and not (math.isfinite(value) and float(value).is_integer())
 
 
 def name_unread(on_nodes: Iterable[Hashable], on_edges: Iterable[Hashable]) -> tuple[str, ...]:

@@ -364,12 +364,15 @@ class GraphDataset:
         categories: Sequence[Hashable] | None = None,
         edge_categories: Sequence[Hashable] | None = None,
         features: Features | None = None,
+        task: Task | None = None,
     ) -> GraphDataset:
         """Makes a data set of PyG's ``Data`` objects. A directed ``edge_index`` is made symmetric.
 
         Args:
-            graphs: Graphs whose ``x`` holds integer categories ``[n]``, one-hot rows, or floats ``[n, F]``, and whose
-                ``y`` is a class; where all have an ``edge_weight`` ``[E]``, it is read, too.
+            graphs: Graphs whose ``x`` holds integer categories ``[n]`` (or several columns of them, ``[n, K]``),
+                one-hot rows, or floats ``[n, F]``, and whose ``y`` is a class, a number, or several numbers or 0/1
+                labels with NaN for gaps; where all have an ``edge_weight`` ``[E]``, it is read, too. PyG's and OGB's
+                data sets are such sequences.
             name: The name of the data set.
             classes: The values behind the numbers in ``y``. Without it (and likewise for the next two) the numbers
                 that occur stand for themselves and are counted from 0, so parts of one data set that are made by
@@ -377,6 +380,8 @@ class GraphDataset:
             categories: The values behind the numbers in ``x``.
             edge_categories: The values behind the numbers in ``edge_attr``.
             features: What ``x`` of the data set holds; with ``"degrees"`` the graphs' ``x`` is not looked at.
+            task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default whole numbers of an integer
+                type are classes, and other targets what :func:`tapnet.data.targets.detect_task` finds.
 
         Returns:
             The data set.
@@ -395,7 +400,7 @@ class GraphDataset:
         """
         from tapnet.data.convert import from_pyg
 
-        return from_pyg(graphs, name, classes, categories, edge_categories, features)
+        return from_pyg(graphs, name, classes, categories, edge_categories, features, task)
 
     # ---- NetworkX ----
 
@@ -418,7 +423,7 @@ class GraphDataset:
     def from_networkx(
         cls,
         graphs: Sequence[nx.Graph],
-        y: Sequence[Hashable] | None = None,
+        y: Sequence[Any] | None = None,
         *,
         name: str = "graphs",
         node_label: str = "label",
@@ -427,6 +432,7 @@ class GraphDataset:
         edge_attributes: str = "attributes",
         edge_weight: str = "weight",
         features: Features | None = None,
+        task: Task | None = None,
     ) -> GraphDataset:
         """Makes a data set of NetworkX graphs.
 
@@ -436,7 +442,8 @@ class GraphDataset:
 
         Args:
             graphs: The graphs.
-            y: The class of each graph; by default ``graph.graph["y"]``.
+            y: The class of each graph, its number, or a list of several numbers or labels; by default
+                ``graph.graph["y"]``.
             name: The name of the data set.
             node_label: The node attribute that holds a category.
             node_attributes: The node attribute that holds numbers.
@@ -445,6 +452,8 @@ class GraphDataset:
             edge_weight: The edge attribute that holds a weight; where two directions or parallel edges have different
                 ones, their mean counts.
             features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+            task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default numbers with a fraction and
+                lists are what :func:`tapnet.data.targets.detect_task` finds, everything else is a class.
 
         Returns:
             The data set.
@@ -462,7 +471,7 @@ class GraphDataset:
         from tapnet.data.convert import from_networkx
 
         attributes = (node_label, node_attributes, edge_label, edge_attributes, edge_weight)
-        return from_networkx(graphs, y, name, attributes, features)
+        return from_networkx(graphs, y, name, attributes, features, task)
 
     # ---- molecules ----
 

@@ -32,10 +32,12 @@ class Splits:
     Attributes:
         name: how they were chosen, such as "scaffold" or "group:site".
         parts: the split of each fold.
+        groups: ``[G]`` the group of each graph, where folds keep groups together and can be drawn anew; None elsewhere.
     """
 
     name: str
     parts: tuple[Split, ...]
+    groups: NDArray[np.int64] | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -47,14 +49,15 @@ class Splits:
         return digest.hexdigest()
 
 
-def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
-    """The graphs of each fold of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=0)``.
+def stratified_folds(y: Tensor, folds: int, seed: int = 0) -> list[NDArray[np.int64]]:
+    """The graphs of each fold of scikit-learn's ``StratifiedKFold(folds, shuffle=True, random_state=seed)``.
 
     Numbers are stratified by their quantiles; where there are several targets, the folds are drawn regardless of them.
 
     Args:
         y: ``[G]`` the class of each graph, or ``[G, T]`` numbers.
         folds: The number of folds.
+        seed: Of the random order; scikit-learn takes its last 32 bits.
 
     Returns:
         For each fold the numbers of its graphs, ascending.
@@ -73,7 +76,7 @@ def stratified_folds(y: Tensor, folds: int) -> list[NDArray[np.int64]]:
         raise SettingError(f"{folds} folds cannot be made: even the largest class has only {largest} graphs")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=seed % 2**32)
         return [test for _, test in splitter.split(np.zeros(len(y)), y.numpy())]
 
 
@@ -98,6 +101,41 @@ def split_by_folds(folds: Sequence[NDArray[np.int64]], fold: int, *, validation:
     graphs = np.arange(sum(map(len, folds)))
     train = np.setdiff1d(graphs, test if kept is None else np.concatenate([test, kept]))
     return Split(torch.from_numpy(train), None if kept is None else torch.from_numpy(kept), torch.from_numpy(test))
+
+
+def hold_out(
+    y: Tensor, graphs: Tensor, seed: int = 0, groups: NDArray[np.int64] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Keeps a tenth of some graphs for validation: the first of ten stratified folds, or of ten folds of whole groups.
+
+    Args:
+        y: ``[G]`` the class of each graph of the data set, or ``[G, T]`` numbers.
+        graphs: The numbers of the graphs to part.
+        seed: Of the random order.
+        groups: ``[G]`` the group of each graph, if groups have to stay together.
+
+    Returns:
+        The numbers of the graphs that train, and of those that validate.
+
+    Raises:
+        SettingError: There are too few graphs.
+
+    Example:
+        >>> import torch
+        >>> [len(part) for part in hold_out(torch.tensor([0, 1] * 20), torch.arange(40))]
+        [36, 4]
+    """
+    if groups is not None:
+        own = groups[graphs.numpy()]
+        kept = grouped_folds(own, max(2, min(HELD_OUT, len(np.unique(own)))), seed, y[graphs])[0]
+    else:
+        most = len(graphs) if y.is_floating_point() else int(y[graphs].bincount().max())
+        kept = stratified_folds(y[graphs], max(2, min(HELD_OUT, most)), seed)[0]
+    validates = torch.zeros(len(graphs), dtype=torch.bool).index_fill_(0, torch.from_numpy(kept), True)
+    return graphs[~validates], graphs[validates]
+
+
+HELD_OUT = 10  # one in so many graphs validates
 
 
 def grouped_folds(

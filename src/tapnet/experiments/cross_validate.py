@@ -9,44 +9,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import ValidationError
-
-from tapnet.data.checks import copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.splits import Split
 from tapnet.errors import DataNote, SettingError
-from tapnet.experiments.backends.pool import DataReference, Event, run_trials
-from tapnet.experiments.backends.processes import available_cores, torchrun_rank
+from tapnet.experiments.backends.pool import Event, run_trials
+from tapnet.experiments.backends.processes import torchrun_rank, torchrun_size
 from tapnet.experiments.final import FinalTrial, is_of_another_run, train_final
 from tapnet.experiments.predictions import write_predictions
-from tapnet.experiments.progress import progress_bars
-from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, describe_model
+from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted
+from tapnet.experiments.setup import Search, check_counts, check_search, prepare_run
 from tapnet.experiments.store import Store
-from tapnet.experiments.summary import Summary, changed_settings, or_null
+from tapnet.experiments.summary import Summary, or_null
 from tapnet.experiments.trial import Trial, digest
 from tapnet.files import printable
 from tapnet.inference.model_file import FINAL_MODEL, read_model
-from tapnet.io.graph_folder import require_targets
-from tapnet.io.load import check_features, load_dataset
-from tapnet.io.splits import choose_splits
-from tapnet.machine import require_reproducible
+from tapnet.io.splits import write_splits
 from tapnet.models.registry import find_model
-from tapnet.models.spec import ModelSpec
-from tapnet.nn.conv.registry import conv_digest, find_conv
-from tapnet.nn.pool.registry import find_name, source_digest
 from tapnet.progress import counting
 from tapnet.training.baseline import baseline_warning, trivial_scores
-from tapnet.training.device import find_device
-from tapnet.training.metrics import METRICS, find_metrics
-from tapnet.training.protocol import check_protocol, splits
-from tapnet.training.settings import TrainingSettings
+from tapnet.training.metrics import METRICS
+from tapnet.training.protocol import splits
 
 if TYPE_CHECKING:
     from tapnet.experiments.backends.ray import Cluster
-
-
-USUAL_EPOCHS = 200
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,6 +48,7 @@ class CrossValidation(Summary):
         baseline: by metric, what always predicting the majority class of the training graphs gives on the same test
             folds, in percent; None for a run that was stored without it.
         notes: what there is to know of the data: what is not used, copies of a graph in several folds.
+        splits: the graphs that train, validate and test in each fold; None for a run that was loaded.
 
     Its properties are those of `Summary`: ``mean``, ``std``, ``scores``, ``rules``, ``other_readings``.
     """
@@ -70,16 +58,22 @@ class CrossValidation(Summary):
     data: Mapping[str, str] | None = None
     baseline: Mapping[str, float] | None = None
     notes: tuple[str, ...] = ()
+    splits: Sequence[Split] | None = None
+
+    def save_splits(self, file: str | Path) -> None:
+        """Writes the splits of the folds to a JSON file, in the format of Errica and others; ``split`` takes it.
+
+        Raises:
+            SettingError: if the run was loaded from its folder, which does not hold them.
+        """
+        if self.splits is None:
+            raise SettingError("a stored run does not hold its splits: run it again, which trains nothing anew")
+        write_splits(Path(file), self.splits)
 
     @property
     def baseline_warning(self) -> str:
         """One sentence where the mean is not better than the baseline; else an empty string."""
         return baseline_warning(self.mean, self.baseline, self.metric)
-
-    @property
-    def changed(self) -> dict[str, Any]:
-        """The settings that are not those of the system's paper."""
-        return changed_settings(self.results[0].trial)
 
     def __repr__(self) -> str:
         known = self.baseline is not None and self.metric in self.baseline
@@ -104,8 +98,8 @@ class CrossValidation(Summary):
             "folder": None if self.folder is None else str(self.folder),
         }
         if self.final is not None:
-            card = read_model(self.final)[1]
-            values["final"] = {"file": str(self.final), **card.to_dict()["final"]}
+            card, size = read_model(self.final)[1], self.final.stat().st_size
+            values["final"] = {"file": str(self.final), "bytes": size, "members": 1, **card.to_dict()["final"]}
         return values
 
 
@@ -124,6 +118,11 @@ def cross_validate(
     only_folds: Iterable[int] | None = None,
     epochs: int | None = None,
     seed: int = 0,
+    seeds: int = 1,
+    new_folds: bool = False,
+    configs: int = 16,
+    search: Search = "random",
+    final_seeds: int = 3,
     features: Features | None = None,
     data_dir: str | Path | None = None,
     out: str | Path | None = None,
@@ -133,7 +132,7 @@ def cross_validate(
     devices: int = 1,
     cluster: Cluster | None = None,
     checkpoint_every: int = CHECKPOINT_EVERY,
-    final: bool = False,
+    final: bool | Literal["single", "ensemble"] = False,
     reproducible: bool = False,
     progress: Callable[[Event], None] | None = None,
     reading: Mapping[str, Any] | None = None,
@@ -151,7 +150,9 @@ def cross_validate(
         conv: its convolution: ``"gcn"``, ``"gin"``, ``"gine"`` (reads edges), ``"sage"``, ``"gat"``, a class of PyG or
             ``"package.module:Class"``.
         protocol: which epoch's test accuracy counts. ``"fair"``: the one with the lowest validation loss;
-            ``"paper"``: the best one, which is known only afterwards.
+            ``"paper"``: the best one, which is known only afterwards; ``"nested"``: as ``"fair"``, with settings that
+            are chosen for each fold on a tenth of its training graphs, and ``final_seeds`` trainings, whose mean is the
+            fold's score.
         metric: one or several (a list, or separated by commas); the first decides what ``mean`` and ``scores`` are.
             None means accuracy, the ROC-AUC of several labels, or the RMSE of numbers. Accuracies are in percent.
         select_by: the metric on the validation graphs that chooses the epoch of ``fair``, and on the test graphs that
@@ -163,6 +164,11 @@ def cross_validate(
         only_folds: the numbers of those to run, from 0; None runs all.
         epochs: of training on a fold; None means 200, or what the system has for molecules.
         seed: of initial weights, order and dropout.
+        seeds: every fold is trained with so many: ``seed``, ``seed + 1``, …; ``scores`` has one for each seed and fold.
+        new_folds: whether each seed draws folds of its own (repeated cross-validation).
+        configs: of protocol ``"nested"``: how many configurations are tried for each fold.
+        search: of protocol ``"nested"``: how they are drawn, see `tapnet.tune`.
+        final_seeds: of protocol ``"nested"``: how often the chosen configuration of a fold is trained and tested.
         features: what a node is: "labels", "degrees" or "attributes"; None chooses as `load_dataset` does.
         data_dir: the folder with data sets by name.
         out: the folder for results, models and checkpoints; None keeps nothing. ``{run}`` in it stands for a name
@@ -173,7 +179,8 @@ def cross_validate(
         devices: processes that share each step of a fold.
         cluster: the Ray cluster to run folds on.
         checkpoint_every: so many epochs.
-        final: whether to train a model on all graphs as well; it needs ``out``.
+        final: whether to train a model on all graphs as well; it needs ``out``. ``"ensemble"`` keeps the folds' models
+            in one file instead, whose prediction is their mean.
         reproducible: whether to use only arithmetic that every processor of a kind has: slower, and the same bits on
             each. Python has to be started with some variables set; a ``SettingError`` says which.
         progress: called with an `Event` after every epoch; None shows bars on a terminal or in a notebook.
@@ -198,144 +205,92 @@ def cross_validate(
         >>> result.scores == [result.mean]
         True
     """
-    counts = {"jobs": jobs, "threads": threads, "devices": devices, "checkpoint_every": checkpoint_every}
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise SettingError(f"{name} is at least 1, not {count}")
-    if reproducible:
-        require_reproducible()
-        device = "cpu" if device == "auto" else device
-    if devices > 1 and cluster is not None:
-        raise SettingError("several devices share a fold, a cluster takes whole folds: choose one of them")
-    if devices > 1:
-        from tapnet.experiments.backends.fabric import require_fabric
-
-        require_fabric()
+    check_counts(seeds=seeds, configs=configs, final_seeds=final_seeds)
+    check_search(search)
+    if final not in (True, False, "single", "ensemble"):
+        raise SettingError(f"final is True, False, 'single' or 'ensemble', not {final!r}")
     if final and out is None:
         raise SettingError("a final model needs a folder to be kept in: give out")
-    spec = find_model(model)
-    if spec.fit is not None and (devices > 1 or final):
-        lacks = "several devices have nothing to share" if devices > 1 else "there is no final model to save"
-        raise SettingError(f"the model {model} is no network, so {lacks}")
-    own_pool = "" if pool is None else find_name(pool, allow_import=True)  # a class of the user's own is known now
-    own_conv = "" if conv is None else find_conv(conv, allow_import=True)
-    layers = {"pool": own_pool or None, "conv": own_conv or None}
-    given = {name: value for name, value in {**layers, **settings}.items() if value is not None}
-    steps = _training_settings(spec, given)  # of training; the rest of what was given is the system's
-    features = check_features(features)
-    if class_weight not in (None, "balanced"):
-        raise SettingError(f"class_weight is 'balanced' or None, not {class_weight!r}")
-    only_here = [name for name in (own_pool, own_conv) if name.startswith("__main__:") or "<locals>" in name]
-    if only_here and (devices > 1 or cluster is not None):
-        raise SettingError(f"other processes cannot import {only_here[0]}: put the class into a module")
-    spec.make_settings("", given)  # what is wrong with them is said before anything is read
-    options_of_reading = dict(reading or {})
-    if isinstance(dataset, GraphDataset):
-        data = dataset
-    else:
-        data = load_dataset(dataset, data_dir, features=features, **options_of_reading)
-    data = data if features in (None, data.features) else data.with_features(features)
-    source = "" if isinstance(dataset, GraphDataset) else str(dataset)
-    require_targets(data)
-    if data.task != "classification" and (spec.fit is not None or class_weight is not None):
-        what = f"the model {model} predicts classes" if spec.fit is not None else "class_weight is for classes"
-        raise SettingError(f"{what}, and the targets of {data.name} are none: its task is {data.task}")
-    data = replace(data, splits=choose_splits(split, data, folds))
-    folds = folds if data.splits is None else len(data.splits.parts)
-    rules = check_protocol(protocol, folds, own_splits=data.splits is not None)
-    numbers = list(range(folds)) if only_folds is None else sorted(set(only_folds))
-    if not numbers:
-        raise SettingError("only_folds names no fold")
-    for number in numbers:
-        check_protocol(protocol, folds, number, data.splits is not None)
-    measured = [m.name for m in find_metrics(metric, data.task)]
-    chooser = "" if select_by in (None, "loss") else find_metrics(select_by, data.task)[0].name
-    reference = DataReference(
-        source, data_dir, True, features, dataset=data, reading=options_of_reading, splits=data.splits
-    )
-    usual, usual_steps = _usual_settings(spec, data)
-    chosen = spec.make_settings(data.name, {**usual, **given})
-    steps = {**spec.training, **usual_steps, **steps}
-    epochs = steps.get("epochs", USUAL_EPOCHS) if epochs is None else epochs
-    prepared = spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
-    notes = [features_note(data, reads_edges=prepared.edge_attr is not None)]
-    if data.edge_weight is not None and not spec.reads_weights:
-        notes.append(f"{model} does not use the edges' weights")
-    parts = list(splits(data, rules, folds, numbers))
-    notes.append(copies_note(prepared, [part.test.numpy() for part in parts]))
-    first = Trial(
-        dataset=data.name,
-        data=prepared.checksum,
-        model=model,
-        settings=chosen,
-        protocol=rules,
-        fold=numbers[0],
+    if final and find_model(model).fit is not None:
+        raise SettingError(f"the model {model} is no network, so there is no final model to save")
+    if protocol == "nested" and final:
+        raise SettingError(
+            "nested chooses settings for each fold: for a final model, tune and train with what it finds"
+        )
+    if protocol == "nested" and (devices > 1 or torchrun_size()):
+        raise SettingError("nested trains many trials, one on each device: several devices cannot share a fold")
+    setup = prepare_run(
+        dataset,
+        model,
+        protocol=protocol,
+        pool=pool,
+        conv=conv,
+        metric=metric,
+        select_by=select_by,
+        split=split,
+        class_weight=class_weight,
         folds=folds,
-        training=TrainingSettings(**{**steps, "epochs": epochs if spec.fit is None else 1}),
+        only_folds=only_folds,
+        epochs=epochs,
         seed=seed,
+        new_folds=new_folds,
+        features=features,
+        data_dir=data_dir,
+        jobs=jobs,
         threads=threads,
-        device=find_device(device),
+        device=device,
         devices=devices,
-        pool_source=source_digest(own_pool) + conv_digest(own_conv),
-        task=data.task,
-        split="" if data.splits is None else f"{data.splits.name}#{data.splits.digest}",
-        select_by=chooser,
-        class_weight=class_weight or "",
+        cluster=cluster,
+        checkpoint_every=checkpoint_every,
         reproducible=reproducible,
+        reading=reading,
+        settings=settings,
     )
-    if spec.fit is None:
-        _check_card(first, data)
-    trials = [replace(first, fold=fold) for fold in numbers]
-    options: dict[str, Any] = {
-        "jobs": 1 if only_here else jobs or max(1, available_cores() // threads),
-        "cluster": cluster,
-        "checkpoint_every": checkpoint_every,
-        "pools": [own_pool] if ":" in own_pool else [],
-    }
+    data, first, numbers = setup.data, setup.first, setup.numbers
+    if final == "ensemble" and len(numbers) < 2:
+        raise SettingError("an ensemble is made of the models of several folds, and there is one")
+    draws = {seed + i: seed + i if new_folds else 0 for i in range(seeds)}  # the seed of the folds by that of training
+    trials = [replace(first, fold=fold, seed=s, fold_seed=drawn) for s, drawn in draws.items() for fold in numbers]
     if torchrun_rank() > 0:  # the first process of the group has the store, and the result
-        run_trials(trials, reference, Store(Path()), **options)
+        run_trials(trials, setup.reference, Store(Path()), **setup.options)
         return CrossValidation([])
-    kept = None if out is None else str(out).replace("{run}", _run_name(first))
+    search_of: dict[str, Any] = {}
+    if protocol == "nested":
+        search_of = {"configs": configs, "search": search, "final_seeds": final_seeds}
+    kept = None if out is None else str(out).replace("{run}", run_name(first, **search_of))
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory(prefix="tapnet-") as folder:
         store = Store(Path(folder), keeps_predictions=True)
-        about_data = tuple(f"{printable(data.name)}: {note}" for note in notes if note)
-        found = _run(trials, data, reference, store, progress, options, about_data)
-        names = dict.fromkeys([*measured, first.test_metric])
+        origin = _origin(data, store.folder)
+        about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
+        store.save_run({**first.to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
+        for note in setup.notes:
+            warnings.warn(note, DataNote, stacklevel=2)
+        if protocol == "nested":
+            from tapnet.experiments.nested import nested_validation
+
+            found: CrossValidation = nested_validation(setup, draws, store, progress, **search_of)
+        else:
+            found = CrossValidation(setup.run(trials, store, progress))
+        parts = [
+            part
+            for drawn in dict.fromkeys(draws.values())
+            for part in splits(data, first.protocol, first.folds, numbers, drawn)
+        ]
+        names = dict.fromkeys([*setup.metrics, first.test_metric])
         baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
-        found = replace(found, metrics=measured, baseline=baseline)
+        about_run: dict[str, Any] = {"folder": store.folder, "data": origin, "notes": setup.notes, "baseline": baseline}
+        about_run["splits"] = parts
+        found = replace(found, metrics=setup.metrics, **about_run)
         write_predictions(store.folder / "predictions.csv", found.results, data)
         found = found if kept else replace(found, folder=None)
         if final:
-            found = replace(found, final=_train_final(found, data, store, checkpoint_every))
-        elif is_of_another_run(store.folder / FINAL_MODEL, found):
+            found = replace(found, final=_train_final(found, data, store, checkpoint_every, final == "ensemble"))
+        elif protocol != "nested" and is_of_another_run(store.folder / FINAL_MODEL, found):
             warnings.warn(f"{store.folder / FINAL_MODEL} is of an earlier run with other settings", stacklevel=2)
         store.save_run({**found.to_dict(), "state": "complete"})
-        if found.baseline_warning:
+        if found.baseline_warning and not setup.spec.baseline:
             warnings.warn(f"{printable(data.name)}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
-
-
-def _run(
-    trials: Sequence[Trial],
-    data: GraphDataset,
-    reference: DataReference,
-    store: Store,
-    progress: Callable[[Event], None] | None,
-    options: Mapping[str, Any],
-    notes: tuple[str, ...],
-) -> CrossValidation:
-    done = sum(store.load(trial) is not None for trial in trials)
-    origin = _origin(data, store.folder)
-    about = {"trials": [t.key for t in trials], "data": origin, "folder": str(store.folder)}
-    store.save_run({**trials[0].to_dict(), "state": "running", **about})  # also shows at once if it cannot be written
-    for note in notes:
-        warnings.warn(note, DataNote, stacklevel=3)
-    with nullcontext(progress) if progress else progress_bars(trials, done) as on_event:
-        complete = run_trials(trials, reference, store, on_event=on_event, **options)
-    results = [result for trial in trials if (result := store.load(trial)) is not None]
-    if not complete:
-        raise Interrupted(f"stopped with {len(results)} of {len(trials)} folds done")
-    return CrossValidation(results, folder=store.folder, data=origin, notes=notes)
 
 
 def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:
@@ -347,47 +302,23 @@ def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:
     return {"source": source, "relative": relative, "checksum": data.checksum}
 
 
-def _train_final(found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int) -> Path:
+def _train_final(
+    found: CrossValidation, data: GraphDataset, store: Store, checkpoint_every: int, ensemble: bool
+) -> Path:
     store.save_run({**found.to_dict(), "state": "complete"})  # of the folds, should this be stopped
     epochs = FinalTrial.after(found).training.epochs
     try:
+        if ensemble:
+            return train_final(found, data, store, ensemble=True)
         with counting(epochs, f"final model, all {len(data)} graphs: epochs") as advance:
             return train_final(found, data, store, checkpoint_every=checkpoint_every, progress=advance)
     except KeyboardInterrupt:
         raise Interrupted("stopped while training the final model") from None
 
 
-def _check_card(trial: Trial, data: GraphDataset) -> None:
-    """Refuses data of which no model file could speak, before anything is trained."""
-    try:
-        describe_model(trial, data)
-    except ValidationError as error:
-        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise SettingError(f"{data.name}: a model of this data set could not be read again: {reason}") from None
-
-
-def _training_settings(spec: ModelSpec, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings of training among ``given``, which are taken out of it."""
-    names = {*TrainingSettings.names()} - {"epochs"}
-    spec.settings.check_names(given, f"the model {spec.name}", also=names)
-    values = {name: given.pop(name) for name in names & given.keys()}
-    if spec.fit is not None and values:
-        raise SettingError(f"the model {spec.name} is not trained in steps: it has no {', '.join(values)}")
-    return values
-
-
-def _usual_settings(spec: ModelSpec, data: GraphDataset) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a system has for molecules in the place of its paper's settings: its own, and those of training."""
-    values = dict(spec.molecules) if data.smiles is not None else {}
-    if "conv" in values and not data.num_edge_features:
-        values["conv"] = "gin"  # molecules without a bond
-    steps = {name: values.pop(name) for name in TrainingSettings.names() if name in values}
-    return values, steps
-
-
-def _run_name(trial: Trial) -> str:
-    """One name for trials that differ only in their fold."""
-    same = {key: value for key, value in trial.to_dict().items() if key != "fold"}
+def run_name(trial: Trial, **more: Any) -> str:
+    """One name for trials that differ only in their fold; and in what else there is to tell runs apart."""
+    same = {key: value for key, value in trial.to_dict().items() if key != "fold"} | more
     pool = str(getattr(trial.settings, "pool", "tap")).rpartition(":")[2]
     layer = "" if pool == "tap" else f"-{pool}"
-    return f"{trial.dataset}-{trial.model}{layer}-{trial.protocol}-{digest(same)[:8]}"
+    return f"{trial.dataset}-{trial.model}{layer}-{trial.protocol if trial.tested else 'tune'}-{digest(same)[:8]}"

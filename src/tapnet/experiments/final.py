@@ -1,28 +1,45 @@
-"""The final model: after a cross-validation, one network trained on every graph, in one file."""
+"""The final model: after a cross-validation, a network trained on every graph, or those of the folds, in one file."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import DataError, TapnetError
+from tapnet.errors import DataError, SettingError, TapnetError
+from tapnet.experiments.calibration import of_first_seed, out_of_fold
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, make_trainer, resumed
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
-from tapnet.experiments.trial import Trial
+from tapnet.experiments.trial import Trial, TrialResult, digest
 from tapnet.files import remove_partial_files
+from tapnet.inference.calibration import fit_calibration
+from tapnet.inference.ensemble import Ensemble
 from tapnet.inference.model import SavedModel
-from tapnet.inference.model_file import FINAL_MODEL, CrossValidationRecord, FinalRecord, ModelCard, read_model
+from tapnet.inference.model_file import (
+    FINAL_MODEL,
+    CrossValidationRecord,
+    EnsembleRecord,
+    FinalRecord,
+    ModelCard,
+    ReferenceRecord,
+    read_model,
+)
+from tapnet.inference.uncertainty import conformal_scores, distances, fit_reference, with_quantiles
 from tapnet.models.base import GraphClassifier
+from tapnet.models.predictor import embed_graphs
+from tapnet.models.registry import find_model
 from tapnet.training.device import isolated
+from tapnet.training.protocol import split
 
 EPOCHS_RULE = "the median of the folds' epochs"
+ENSEMBLE_RULE = "each network those of its fold"
 GRAPHS_CHECKED = 256
 
 
@@ -44,7 +61,8 @@ class FinalTrial(Trial):
 def is_of_another_run(file: Path, summary: Summary) -> bool:
     """Whether there is a final model that does not follow from this cross-validation."""
     card = _card_in(file)
-    return card is not None and (card.final is None or card.final.key != FinalTrial.after(summary).key)
+    keys = (FinalTrial.after(summary).key, _ensemble_key(summary.results))
+    return card is not None and (card.final is None or card.final.key not in keys)
 
 
 def train_final(
@@ -52,15 +70,21 @@ def train_final(
     dataset: GraphDataset,
     store: Store,
     *,
+    ensemble: bool = False,
     checkpoint_every: int = CHECKPOINT_EVERY,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Path:
-    """Trains the final model, from its last checkpoint if there is one, unless its file is there already.
+    """Makes the final model, unless its file is there already.
+
+    One network is trained on all graphs, from its last checkpoint if there is one; an ensemble is the folds' networks.
+    The model's card gets a calibration, the scores of held-out graphs and what the training graphs are like, so that
+    the model can say how sure it is.
 
     Args:
         summary: the cross-validation that it follows.
         dataset: the data, all of which it is trained on.
         store: where the model and its checkpoints go.
+        ensemble: whether the folds' networks are the model.
         checkpoint_every: so many epochs.
         progress: called with the number of epochs that were added.
 
@@ -68,23 +92,70 @@ def train_final(
         The file of the model.
 
     Raises:
+        SettingError: if an ensemble would be of one fold.
         TapnetError: if training diverged, so that the model's answers are no numbers.
     """
     trial, file = FinalTrial.after(summary), store.folder / FINAL_MODEL
-    card = _describe(trial, dataset, summary)
+    card = _describe(trial, dataset, summary, ensemble)
     with store.claim(trial, wait=True):
         there = _card_in(file)
-        if there is None or there.to_dict() != card.to_dict():
+        if there is None or there.to_dict() | {"reference": None} != card.to_dict() | {"reference": None}:
             remove_partial_files(file)
             with isolated(trial.threads):
-                saved = SavedModel(_trained(trial, dataset, store, checkpoint_every, progress), card)
-            some = saved.encode(dataset.subset(range(min(len(dataset), GRAPHS_CHECKED))))
-            if not bool(saved.probabilities(some).isfinite().all()):
-                advice = f"lr is {trial.training.lr:g}, a smaller one may help"
-                raise TapnetError(f"training the final model diverged: its answers are no numbers; {advice}")
+                results = of_first_seed(summary.results)
+                folds = _fold_networks(results, store, ensemble)
+                trained = None if ensemble else _trained(trial, dataset, store, checkpoint_every, progress)
+                saved = SavedModel(Ensemble(folds).eval() if trained is None else trained, card)
+                some = saved.encode(dataset.subset(range(min(len(dataset), GRAPHS_CHECKED))))
+                if not bool(saved.probabilities(some).isfinite().all()):
+                    advice = f"lr is {trial.training.lr:g}, a smaller one may help"
+                    raise TapnetError(f"training the final model diverged: its answers are no numbers; {advice}")
+                reference = _reference(trained, folds, results, dataset)
+            if reference is not None:
+                saved = replace(saved, card=card.replace(reference=reference))
             saved.save(file)
         store.drop_checkpoint(trial)
     return file
+
+
+def _reference(
+    trained: GraphClassifier | None,
+    folds: Sequence[GraphClassifier],
+    results: Sequence[TrialResult],
+    data: GraphDataset,
+) -> ReferenceRecord | None:
+    """What the training graphs are like to the model: to the network of all graphs, or to the first of an ensemble.
+
+    How far away is usual is learned from the folds' networks and the graphs that each was not trained on; without
+    these networks, from the training graphs.
+    """
+    trial = results[0].trial
+    prepared = find_model(trial.model).prepare(data, trial.settings)
+    of_folds, held_out = [], []
+    try:
+        for network, result in zip(folds, results, strict=bool(folds)):
+            rows = embed_graphs(network, prepared).numpy()
+            parts = split(data, result.trial.protocol, result.trial.folds, result.trial.fold)
+            of_folds.append(fit_reference(rows[parts.train.numpy()]))
+            held_out.append(distances(of_folds[-1], rows[parts.test.numpy()]))
+        record = of_folds[0] if trained is None else fit_reference(embed_graphs(trained, prepared).numpy())
+    except SettingError:  # a network without embeddings
+        return None
+    return with_quantiles(record, np.concatenate(held_out)) if held_out else record
+
+
+def _fold_networks(results: Sequence[TrialResult], store: Store, needed: bool) -> list[GraphClassifier]:
+    """The networks of the folds; none where one is missing, unless they are needed."""
+    try:
+        return [SavedModel.load(store.model_file(r.trial)).network for r in results]
+    except DataError:
+        if needed:
+            raise
+        return []
+
+
+def _ensemble_key(results: Sequence[TrialResult]) -> str:
+    return digest({"members": [r.trial.key for r in of_first_seed(results)]})
 
 
 def _trained(
@@ -100,14 +171,28 @@ def _trained(
     return trainer.model.cpu().eval()
 
 
-def _describe(trial: FinalTrial, dataset: GraphDataset, summary: Summary) -> ModelCard:
-    """The card of a final model: also how it was trained, and which accuracy to expect."""
-    final = FinalRecord(key=trial.key, graphs=len(dataset), epochs=trial.training.epochs, epochs_rule=EPOCHS_RULE)
+def _describe(trial: FinalTrial, dataset: GraphDataset, summary: Summary, ensemble: bool) -> ModelCard:
+    """The card of a final model: also how it was trained, which accuracy to expect, and how sure it can be."""
+    results = of_first_seed(summary.results)
+    folds = [r.trial.fold for r in results]
+    more: dict[str, Any] = {}
+    final: dict[str, Any] = {"key": trial.key, "epochs_rule": EPOCHS_RULE}
+    if ensemble:
+        if len(results) < 2:
+            raise SettingError("an ensemble is made of the networks of two folds or more")
+        more["ensemble"] = EnsembleRecord(folds=folds, keys=[r.trial.key for r in results])
+        final = {"key": _ensemble_key(results), "epochs_rule": ENSEMBLE_RULE, "members": len(results)}
+    if (found := out_of_fold(results)) is not None:
+        if found.task != "regression":
+            more["calibration"] = fit_calibration(*found).record
+        if (conformal := conformal_scores(*found, numbers=folds)) is not None:
+            more["conformal"] = conformal
+    more["final"] = FinalRecord(graphs=len(dataset), epochs=trial.training.epochs, **final)
     said = {k: v for k, v in summary.to_dict().items() if k in CrossValidationRecord.model_fields}
-    folds = [{"fold": r.trial.fold, "epoch": r.reading.epoch, r.metric: r.reading.score} for r in summary.results]
-    measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": folds})
+    by_fold = [{"fold": r.trial.fold, "epoch": r.reading.epoch, r.metric: r.reading.score} for r in summary.results]
+    measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": by_fold})
     values = {k: v for k, v in trial.to_dict().items() if k != "trains_on"} | {"fold": None}
-    return ModelCard.of(values, dataset, final=final, cross_validation=measured)
+    return ModelCard.of(values, dataset, cross_validation=measured, **more)
 
 
 def _card_in(file: Path) -> ModelCard | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from tapnet.errors import DamagedFileWarning, DataError, TapnetError
 from tapnet.experiments.cross_validate import CrossValidation
+from tapnet.experiments.nested import NestedValidation, load_outer_folds
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import digest
 from tapnet.files import printable
@@ -20,7 +23,6 @@ from tapnet.inference.training_data import load_training_data
 from tapnet.nn.conv.registry import find_conv
 from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.training.metrics import METRICS
-from tapnet.training.protocol import split
 
 
 def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterable[type | str] = ()) -> CrossValidation:
@@ -52,7 +54,8 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
         raise DataError(f"{folder}: not the folder of a cross-validation (it has no {RUN})") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{folder / RUN}: cannot be read ({error})") from None
-    results = sorted((r for r in Store(folder).results() if r.trial.key in wanted), key=lambda r: r.trial.fold)
+    stored = (r for r in Store(folder).results() if r.trial.key in wanted)
+    results = sorted(stored, key=lambda r: (r.trial.seed, r.trial.fold))
     if not results:
         settings = run.get("settings")
         for key, find in (("pool", find_name), ("conv", find_conv)):
@@ -69,7 +72,18 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
     every = [run.get("metric"), *(named if isinstance(named, dict) else ())]
     metrics = [name for name in dict.fromkeys(every) if isinstance(name, str) and name in METRICS]
     notes = tuple(map(printable, run["notes"])) if isinstance(run.get("notes"), list) else ()
-    return CrossValidation(results, metrics, folder=folder, data=data, baseline=baseline, notes=notes)
+    about: dict[str, Any] = {"folder": folder, "data": data, "baseline": baseline, "notes": notes}
+    if run.get("protocol") == "nested" and "configs" in run:
+        try:
+            outer = load_outer_folds(run["folds"], results)
+            given, search = dict(run["changed"]), str(run["search"])
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{folder / RUN}: cannot be read ({error})") from None
+        if not outer:
+            raise DataError(f"{folder}: no fold of the run is finished yet")
+        results = [result for fold in outer for result in fold.results]
+        return NestedValidation(results, metrics, outer=outer, given=given, search=search, **about)
+    return CrossValidation(results, metrics, **about)
 
 
 def confusion_matrix(
@@ -101,8 +115,13 @@ def confusion_matrix(
         if not models[0].is_training_data(data):
             return None
         counts = np.zeros((data.num_classes, data.num_classes), dtype=np.int64)
-        for trial, model in zip((r.trial for r in run.results), models, strict=True):
-            test = split(data, trial.protocol, trial.folds, trial.fold).test
+        for result, model in zip(run.results, models, strict=True):
+            if (predicted_of := result.predicted.get("test")) is not None:
+                test = torch.from_numpy(predicted_of.graphs.astype(np.int64))
+            elif result.trial.split:
+                return None  # the user's own splits are not stored
+            else:
+                test = result.trial.split_of(data).test
             predicted = model.probabilities(model.encode(data.subset(test))).argmax(dim=1)
             np.add.at(counts, (data.y[test].numpy(), predicted.numpy()), 1)
     return counts, tuple(map(printable, data.class_names or data.classes))

@@ -17,8 +17,9 @@ from tapnet.files import write_atomically
 def write_predictions(file: Path, results: Sequence[TrialResult], dataset: GraphDataset) -> None:
     """Writes what each fold's network says of its test graphs: a line for each, by the number of the graph.
 
-    The columns are the number and name of the graph, the fold, the target and the prediction; of classes then the
-    probability of each, of labels their probabilities. What is missing is an empty cell.
+    The columns are the number and name of the graph, the seed if there are several, the fold, the target and the
+    prediction; of classes then the probability of each, of labels their probabilities. What is missing is an empty
+    cell.
 
     Args:
         file: a CSV file, which is replaced.
@@ -31,6 +32,7 @@ def write_predictions(file: Path, results: Sequence[TrialResult], dataset: Graph
         header = ["class", "prediction", *(f"p({c})" for c in dataset.class_names or map(str, dataset.classes))]
     else:
         header = [*names, *(f"predicted {name}" for name in names)]
+    several = len({result.trial.seed for result in results}) > 1
     lines: list[tuple[int, list[Any]]] = []
     for result in results:
         found = result.predicted.get("test")
@@ -44,9 +46,10 @@ def write_predictions(file: Path, results: Sequence[TrialResult], dataset: Graph
             else:
                 cells = [*("" if math.isnan(v) else f"{v:.6g}" for v in found.y[i]), *said]
             name = dataset.graph_names[graph] if dataset.graph_names else ""
-            lines.append((graph, [graph, name, result.trial.fold, *cells]))
+            run = [result.trial.seed, result.trial.fold] if several else [result.trial.fold]
+            lines.append((graph, [graph, name, *run, *cells]))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["graph", "name", "fold", *header])
+    writer.writerow(["graph", "name", *(["seed"] if several else []), "fold", *header])
     writer.writerows(line for _, line in sorted(lines, key=lambda line: line[0]))
     write_atomically(file, text.getvalue().encode())

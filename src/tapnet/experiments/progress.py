@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TimeRemainingColumn
 
 from tapnet.experiments.backends.pool import Event, OnEvent
-from tapnet.experiments.summary import in_words
+from tapnet.experiments.summary import in_words, system_name
 from tapnet.experiments.trial import Trial
 from tapnet.progress import is_watched as is_watched
 from tapnet.progress import progress_display
@@ -18,7 +18,11 @@ from tapnet.training.metrics import METRICS
 
 def label_of(event: Event, one_system: bool) -> str:
     """What an event is about, in a few words."""
-    label = f"fold {event.trial.fold}" if one_system else in_words(event.trial)
+    label = in_words(event.trial)
+    if not event.trial.tested:
+        label = f"validation of fold {event.trial.fold}"
+    elif one_system:
+        label = f"seed {event.trial.seed}, " * (event.trial.seed > 0) + f"fold {event.trial.fold}"
     if event.epoch == 0:
         return f"{label}, in another program"
     return f"{label} on {event.where}" if event.where else label
@@ -30,12 +34,13 @@ def is_one_system(trials: Sequence[Trial]) -> bool:
 
 
 @contextmanager
-def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
+def progress_bars(trials: Sequence[Trial], done: int = 0, title: str = "") -> Iterator[OnEvent]:
     """Bars for the whole run and for each trial under way, if somebody is there to see them.
 
     Args:
         trials: all trials of the run.
         done: how many of them are stored already.
+        title: what they are, in a few words.
 
     Yields:
         What is to be called with every `Event`.
@@ -43,12 +48,17 @@ def progress_bars(trials: Sequence[Trial], done: int = 0) -> Iterator[OnEvent]:
     if not trials or not is_watched():
         yield lambda _: None
         return
-    one_system = is_one_system(trials)
+    one_system = is_one_system(trials) and trials[0].tested
     total = sum(t.training.epochs for t in trials)
     note = "{task.fields[note]}"
     columns = ("{task.description}", BarColumn(bar_width=None), MofNCompleteColumn(), note, TimeRemainingColumn())
     with progress_display(*columns, expand=True) as progress:
-        whole = progress.add_task(f"{trials[0].dataset}, epochs in all", total=total, note="", completed=0)
+        words = [
+            trials[0].dataset,
+            *([system_name(trials[0])] if one_system or title else []),
+            title or "epochs in all",
+        ]
+        whole = progress.add_task(escape(", ".join(words)), total=total, note="", completed=0)
         bars: dict[str, TaskID] = {}
         epochs_done = {t.key: 0 for t in trials}
         finished = done

@@ -10,18 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.store import TrialStore
 from tapnet.experiments.trial import Predicted, Trial, TrialResult, rounded, versions
+from tapnet.inference.explain import pooling_steps
 from tapnet.inference.model_file import ModelCard
 from tapnet.machine import require_reproducible
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
+from tapnet.nn.pool.diagnostics import Columns, PoolDiagnostics, diagnose, summarize
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import isolated
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 from tapnet.training.metrics import DEFAULT_METRIC, METRICS
-from tapnet.training.protocol import Reading, reported_reading, split
+from tapnet.training.protocol import Reading, reported_reading
 from tapnet.training.trainer import EVALUATION_STEPS, Evaluation, Trainer
 
 CHECKPOINT_EVERY = 20  # epochs
@@ -101,9 +104,13 @@ def _train(
             if stopped:
                 raise Interrupted
     result = run.result()
-    store.save_model(trial, run.best_weights, describe_model(trial, dataset))
+    if trial.tested:
+        store.save_model(trial, run.best_weights, describe_model(trial, dataset))
+    else:
+        store.save_checkpoint(trial, run.state())  # a trial with more epochs goes on from it
     store.save(result)
-    store.drop_checkpoint(trial)
+    if trial.tested:
+        store.drop_checkpoint(trial)
     return result
 
 
@@ -121,18 +128,26 @@ def resumed(make: Callable[[], R], trial: Trial, store: TrialStore, state: dict[
 
 
 def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progress) -> TrialResult:
-    """A system without epochs: it learns from everything but the test fold, choosing among its settings within that."""
+    """A system without epochs: it learns from everything but the test fold, choosing among its settings within that.
+
+    A trial that is not tested learns from the training graphs, and is scored on those for validation.
+    """
     spec, started = find_model(trial.model), time.perf_counter()
     assert spec.fit is not None
-    parts = split(dataset, trial.protocol, trial.folds, trial.fold)
-    training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
-    found = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, parts.test)
-    y = dataset.y[parts.test].numpy()
-    accuracy = 100 * float((found == y).mean())
-    predicted = {"test": Predicted(parts.test.numpy(), y, np.eye(dataset.num_classes, dtype=np.float32)[found])}
+    parts = trial.split_of(dataset)
+    training, part, scored = parts.train, "validation", parts.validation
+    if trial.tested:
+        training = parts.train if parts.validation is None else torch.cat([parts.train, parts.validation])
+        part, scored = "test", parts.test
+    assert scored is not None
+    found = spec.fit(spec.prepare(dataset, trial.settings), trial.settings, training, scored)
+    y = dataset.y[scored].numpy()
+    values = np.eye(dataset.num_classes)[found] if found.ndim == 1 else found  # of classes alone: all or nothing
+    predicted = {part: Predicted(scored.numpy(), y, values.astype(np.float32))}
+    score = rounded(METRICS[trial.test_metric](y, predicted[part].values))
     seconds = time.perf_counter() - started
-    result = TrialResult(trial, {"test_accuracy": [rounded(accuracy)]}, seconds, 0, versions(), predicted=predicted)
-    progress(trial.training.epochs, accuracy)
+    result = TrialResult(trial, {f"{part}_{trial.test_metric}": [score]}, seconds, 0, versions(), predicted=predicted)
+    progress(trial.training.epochs, score)
     store.save(result)
     return result
 
@@ -157,11 +172,13 @@ class TrialRun:
 
     def __init__(self, trial: Trial, dataset: GraphDataset, group: ProcessGroup = SINGLE_PROCESS) -> None:
         self.trial = trial
-        self.split = split(dataset, trial.protocol, trial.folds, trial.fold)
+        self.split = trial.split_of(dataset)
         self.trainer = make_trainer(trial, dataset, self.split.train, group)
         self.seconds = 0.0
         self._validation_metrics = [m for m in dict.fromkeys([DEFAULT_METRIC[trial.task], trial.select_by]) if m]
-        self.curves: dict[str, list[float]] = {"train_loss": [], f"test_{trial.test_metric}": []}
+        self.curves: dict[str, list[float]] = {"train_loss": []}
+        if trial.tested:
+            self.curves[f"test_{trial.test_metric}"] = []
         if self.split.validation is not None:
             self.curves |= {"validation_loss": []} | {f"validation_{m}": [] for m in self._validation_metrics}
         self.best_weights: dict[str, Tensor] = {}
@@ -179,10 +196,11 @@ class TrialRun:
 
     def record(self, train_loss: float) -> None:
         """Evaluates the epoch that was trained; its weights are kept if the protocol would report it."""
-        values, tested = {"train_loss": train_loss}, self.trainer.evaluate(self.split.test)
-        predicted = {"test": tested.predicted}
-        metric = self.trial.test_metric
-        values[f"test_{metric}"] = self._measured(metric, tested, self.split.test)
+        values, predicted = {"train_loss": train_loss}, dict[str, Tensor]()
+        if self.trial.tested:
+            tested, metric = self.trainer.evaluate(self.split.test), self.trial.test_metric
+            predicted["test"] = tested.predicted
+            values[f"test_{metric}"] = self._measured(metric, tested, self.split.test)
         if self.split.validation is not None:
             held_out = self.trainer.evaluate(self.split.validation)
             predicted["validation"], values["validation_loss"] = held_out.predicted, held_out.loss
@@ -197,7 +215,7 @@ class TrialRun:
 
     def _held_out(self) -> dict[str, Tensor]:
         """The graphs of the parts that it is not trained on."""
-        parts = {"test": self.split.test, "validation": self.split.validation}
+        parts = {"test": self.split.test if self.trial.tested else None, "validation": self.split.validation}
         return {part: graphs for part, graphs in parts.items() if graphs is not None}
 
     def _measured(self, metric: str, found: Evaluation, graphs: Tensor) -> float:
@@ -213,19 +231,27 @@ class TrialRun:
             part: Predicted(graphs.numpy(), y[graphs].numpy(), self.predicted[part].numpy())
             for part, graphs in self._held_out().items()
         }
-        return TrialResult(self.trial, self.curves, self.seconds, parameters, versions(), self._coarsened(), predicted)
+        connected, layers = self._pooled()
+        about = (parameters, versions(), connected, predicted, layers)
+        return TrialResult(self.trial, self.curves, self.seconds, *about)
 
     @torch.inference_mode()
-    def _coarsened(self) -> tuple[Connectivity, ...]:
-        """The connectivity of the test graphs as they are, and after each pooling layer."""
-        model, levels = self.trainer.model.eval(), list[Connectivity]()
-        for graphs in self.split.test.split(EVALUATION_STEPS * self.trial.training.batch_size):
-            batch = self.trainer.dataset.batch(graphs).to(self.trial.device)
-            if not (pooled := model.coarsened(batch)):
-                return ()
-            found = [Connectivity.of(b) for b in (batch, *pooled)]
-            levels = [a + b for a, b in zip(levels, found, strict=True)] if levels else found
-        return tuple(levels)
+    def _pooled(self) -> tuple[tuple[Connectivity, ...], tuple[PoolDiagnostics, ...]]:
+        """The connectivity of the test graphs as they are and where nodes are kept, and what each layer did to them."""
+        if not self.trial.tested:
+            return (), ()
+        model, dataset, test = self.trainer.model.eval(), self.trainer.dataset, self.split.test
+        connected, layers = list[Connectivity](), list[list[Columns]]()
+        for some in test.split(EVALUATION_STEPS * self.trial.training.batch_size):
+            for graphs in model.micro_batches(some, dataset.nodes_per_graph[some]):
+                batch = dataset.batch(graphs).to(self.trial.device)
+                steps = [step for step in pooling_steps(model, batch)[0] if step.pooled.batch is not step.before]
+                layers.append([diagnose(step.before, step.pooled) for step in steps])
+                kept = [step.pooled.batch for step in steps if step.pooled.perm is not None]
+                if kept:
+                    found = [Connectivity.of(b) for b in (batch, *kept) if isinstance(b, GraphBatch)]
+                    connected = [a + b for a, b in zip(connected, found, strict=True)] if connected else found
+        return tuple(connected), tuple(summarize(parts) for parts in zip(*layers, strict=True))
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds."""

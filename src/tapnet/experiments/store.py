@@ -99,11 +99,11 @@ class Store(TrialStore):
 
     def checkpoint_file(self, trial: Trial) -> Path:
         """The file of a trial's last checkpoint."""
-        return self.folder / "checkpoints" / f"{trial.key}.pt"
+        return self.folder / "checkpoints" / f"{trial.checkpoint_key}.pt"
 
     def lock_file(self, trial: Trial) -> Path:
         """The file that is locked while a trial is trained."""
-        return self.checkpoint_file(trial).with_suffix(".lock")
+        return self.folder / "checkpoints" / f"{trial.key}.lock"
 
     # ---- several programs ----
 
@@ -152,7 +152,7 @@ class Store(TrialStore):
         """Removes what a program left of a trial that was killed after storing its result, before clearing up."""
         if self.checkpoint_file(trial).exists() or self.lock_file(trial).exists():
             with self.claim(trial) as ours:
-                if ours:
+                if ours and trial.tested:  # else another trial may go on from its checkpoint
                     self.drop_checkpoint(trial)
 
     # ---- results ----
@@ -238,7 +238,7 @@ class Store(TrialStore):
 
     def _model_problem(self, trial: Trial) -> str | None:
         """What is wrong with the model of a trial whose result is stored."""
-        if find_model(trial.model).fit is not None:
+        if find_model(trial.model).fit is not None or not trial.tested:
             return None
         file = self.model_file(trial)
         if not os.path.lexists(file):
@@ -305,7 +305,7 @@ def unpack_checkpoint(trial: Trial, packed: bytes) -> dict[str, Any]:
 
 def _seal(trial: Trial, content: bytes) -> bytes:
     """A digest of a checkpoint's content and its trial, which stands before the content."""
-    return hashlib.blake2b(content, digest_size=SEAL_BYTES, key=trial.key.encode()).digest()
+    return hashlib.blake2b(content, digest_size=SEAL_BYTES, key=trial.checkpoint_key.encode()).digest()
 
 
 def _is_sound(result: TrialResult) -> bool:
@@ -316,7 +316,8 @@ def _is_sound(result: TrialResult) -> bool:
         and isinstance(result.parameters, int)
         and isinstance(result.versions, dict)
         and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
-        and math.isfinite(result.reading.score)
+        and result.trial.tested == any(name.startswith("test_") for name in result.curves)
+        and (math.isfinite(result.reading.score) or not result.trial.tested)  # settings may be such that it diverges
     )
 
 

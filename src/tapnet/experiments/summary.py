@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tapnet.errors import SettingError
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.machine import NOT_RECORDED
 from tapnet.models.registry import find_model
+from tapnet.nn.pool.diagnostics import PoolDiagnostics
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import PROTOCOLS, best_epoch, readings
 
@@ -55,18 +56,25 @@ def in_words(trial: Trial) -> str:
     return f"{system_in_words(trial)}, fold {trial.fold}"
 
 
+def system_name(trial: Trial) -> str:
+    """``"gin"``; ``"tapnet:topk"`` where the pooling layer is another than the system's own."""
+    pool = changed_settings(trial).get("pool")
+    return f"{trial.model}:{pool}" if pool else trial.model
+
+
 def system_in_words(trial: Trial) -> str:
     """What the folds of a trial have in common: the system and the protocol."""
     changed = ", ".join(f"{k}={v}" for k, v in changed_settings(trial).items())
-    return f"{trial.model}{f' ({changed})' if changed else ''}, {trial.protocol}"
+    what = trial.protocol if trial.tested else "validation"
+    return f"{trial.model}{f' ({changed})' if changed else ''}, {what}"
 
 
 @dataclass(frozen=True, repr=False)
 class Summary:
-    """Results of trials that differ only in their fold.
+    """Results of trials that differ only in their fold and seed.
 
     Args:
-        results: of the folds.
+        results: of the folds, one seed after another.
         metrics: the names of those that are reported; the first decides what ``mean``, ``std`` and ``scores`` are. None
             means the one of the results' test curves.
     """
@@ -94,7 +102,7 @@ class Summary:
 
     @property
     def scores(self) -> list[float]:
-        """The metric of each fold, as the protocol reports it; accuracies are in percent."""
+        """The metric of each fold, one seed after another, as the protocol reports it; accuracies are in percent."""
         return self.scores_by(self.metric)
 
     @property
@@ -108,6 +116,16 @@ class Summary:
         return float(np.std(self.scores))
 
     @property
+    def seeds(self) -> list[int]:
+        """The seeds that the results are of."""
+        return list(dict.fromkeys(r.trial.seed for r in self.results))
+
+    @property
+    def new_folds(self) -> bool:
+        """Whether each seed has folds of its own."""
+        return len({r.trial.fold_seed for r in self.results}) > 1
+
+    @property
     def has_epochs(self) -> bool:
         """Whether the system is trained epoch by epoch, so that the protocols differ in which epoch counts."""
         return find_model(self.results[0].trial.model).fit is None
@@ -117,7 +135,8 @@ class Summary:
         """Which epoch counts, in words."""
         trial = self.results[0].trial
         if not self.has_epochs:
-            return "settings chosen within the training folds"
+            chosen = not find_model(trial.model).baseline
+            return "settings chosen within the training folds" if chosen else "nothing to choose"
         if trial.select_by and trial.protocol == "fair":
             return f"epoch with the best validation {trial.select_by}"
         return PROTOCOLS[trial.protocol]
@@ -126,11 +145,14 @@ class Summary:
     def rules(self) -> str:
         """The protocol, folds and epochs behind the numbers, in words."""
         trial = self.results[0].trial
-        some = f"{len(self.results)} of " if len(self.results) < trial.folds else ""
+        done, wanted = len(self.results), trial.folds * len(self.seeds)
+        some = f"{done // len(self.seeds) if done % len(self.seeds) == 0 else done} of " if done < wanted else ""
         folds = f"{trial.folds} folds" + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
         how = f"{self.reading}; {some}{folds} × {trial.training.epochs} epochs"
         if not self.has_epochs:
-            how = f"no epochs, settings chosen within the training folds; {some}{folds}"
+            how = f"no epochs, {self.reading}; {some}{folds}"
+        if len(self.seeds) > 1:
+            how += f" × {len(self.seeds)} seeds{' with new folds' if self.new_folds else ''}"
         return f"protocol {trial.protocol}: {how}"
 
     @property
@@ -148,6 +170,12 @@ class Summary:
         return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
 
     @property
+    def diagnostics(self) -> list[PoolDiagnostics]:
+        """What each pooling layer made of the test graphs, the mean of the folds; empty where it is not known."""
+        known = [r.diagnostics for r in self.results if r.diagnostics]
+        return [PoolDiagnostics.mean(layers) for layers in zip(*known, strict=True)]
+
+    @property
     def machines(self) -> list[str]:
         """The machines that the folds were trained on; "not recorded" for results of earlier versions."""
         return machines_of(self.results)
@@ -163,9 +191,14 @@ class Summary:
         every = {name: self.scores_by(name) for name in self.metrics or [self.metric]}
         return ", ".join(METRICS[name].in_words(float(np.mean(s)), float(np.std(s))) for name, s in every.items())
 
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not those of the system's paper."""
+        return changed_settings(self.results[0].trial)
+
     def __repr__(self) -> str:
         trial = self.results[0].trial
-        changed = ", ".join(f"{name} {value}" for name, value in changed_settings(trial).items())
+        changed = ", ".join(f"{name} {value}" for name, value in self.changed.items())
         name = f"{trial.model} with {changed}" if changed else trial.model
         return f"{trial.dataset}, {name}: {self.in_words} ({self.rules})"
 
@@ -183,27 +216,39 @@ class Summary:
             "num_folds": trial.folds,
             "split": trial.split or None,
             "epochs": trial.training.epochs if self.has_epochs else None,
-            "folds": [
-                {"fold": r.trial.fold, **{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
-                | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
-                | self._validation(r)
-                for i, r in enumerate(self.results)
-            ],
+            "folds": self.folds_to_list(scores),
             "metric": self.metric,
             "mean": or_null(self.mean),
             "std": or_null(self.std),
             "metrics": {m: {"mean": or_null(np.mean(v)), "std": or_null(np.std(v))} for m, v in scores.items()},
             "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.other_readings.items()},
             "parameters": self.results[0].parameters if self.has_epochs else None,
+            "diagnostics": [asdict(layer) for layer in self.diagnostics],
             "settings": trial.settings.to_dict(),
             "training": trial.training.to_dict() if self.has_epochs else None,
             "seed": trial.seed,
+            "seeds": len(self.seeds),
+            "new_folds": self.new_folds,
             "threads": trial.threads,
             "device": trial.device,
             "reproducible": trial.reproducible,
             "machines": self.machines,
             "seconds": sum(r.seconds for r in self.results),
         }
+
+    def folds_to_list(self, scores: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
+        """What JSON has of each fold.
+
+        Args:
+            scores: by metric, that of each fold.
+        """
+        return [
+            {"fold": r.trial.fold, "seed": r.trial.seed}
+            | {**{m: or_null(values[i]) for m, values in scores.items()}, "key": r.trial.key}
+            | ({"epoch": r.reading.epoch, "diverged": r.diverged} if self.has_epochs else {})
+            | self._validation(r)
+            for i, r in enumerate(self.results)
+        ]
 
     def _validation(self, result: TrialResult) -> dict[str, Any]:
         """The metrics of a fold's validation graphs, where they are known."""

@@ -20,15 +20,17 @@ import torch
 from numpy.typing import NDArray
 
 from tapnet import __version__
-from tapnet.data.dataset import Task
+from tapnet.data.dataset import GraphDataset, Task
+from tapnet.data.splits import Split
 from tapnet.errors import SettingError
 from tapnet.machine import describe_machine, machine_in_words
 from tapnet.models.registry import find_model
 from tapnet.models.settings import Settings
+from tapnet.nn.pool.diagnostics import PoolDiagnostics
 from tapnet.ops.connectivity import Connectivity
 from tapnet.training.device import Device as Device
 from tapnet.training.metrics import DEFAULT_METRIC
-from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading, test_metric
+from tapnet.training.protocol import Protocol, Reading, check_protocol, readings, reported_reading, split, test_metric
 from tapnet.training.settings import TrainingSettings
 
 Array = NDArray[Any]
@@ -43,6 +45,8 @@ LATER_DEFAULTS = (
     ("select_by", ""),
     ("class_weight", ""),
     ("reproducible", False),
+    ("fold_seed", 0),
+    ("tested", True),
 )
 MOST_AT_ONCE = 10_000  # threads or devices
 ARITHMETIC = 2  # raised when the program gives other numbers for the same trial, so that old ones are not taken for new
@@ -59,7 +63,7 @@ class Trial:
         data: its checksum.
         model: the name of the system.
         settings: of the system.
-        protocol: "paper" or "fair".
+        protocol: "paper", "fair" or "nested".
         fold: the one that is tested, from 0.
         folds: how many there are.
         training: how it is trained.
@@ -74,6 +78,9 @@ class Trial:
         select_by: the metric that chooses the epoch; empty for what the protocol says.
         class_weight: "balanced", or empty.
         reproducible: whether its arithmetic is the one that every processor of a kind has.
+        fold_seed: of the order in which graphs are dealt to folds.
+        tested: False for a trial that serves to choose settings: its score is that of its validation graphs, its test
+            graphs are not read, and it goes on from a trial of the same settings with fewer epochs.
 
     Raises:
         SettingError: if there is no such protocol, fold, seed or number of threads, or for a GPU that is to be
@@ -99,11 +106,14 @@ class Trial:
     select_by: str = ""
     class_weight: str = ""
     reproducible: bool = False
+    fold_seed: int = 0
+    tested: bool = True
 
     def __post_init__(self) -> None:
         check_protocol(self.protocol, self.folds, self.fold, bool(self.split))
-        if not 0 <= self.seed < 2**63:
-            raise SettingError(f"seed is a whole number from 0 to 2⁶³-1, not {self.seed}")
+        for name in ("seed", "fold_seed"):
+            if not 0 <= getattr(self, name) < 2**63:
+                raise SettingError(f"{name} is a whole number from 0 to 2⁶³-1, not {getattr(self, name)}")
         for name in ("threads", "devices"):
             if not 1 <= getattr(self, name) <= MOST_AT_ONCE:
                 raise SettingError(f"{name} is 1 to {MOST_AT_ONCE}, not {getattr(self, name)}")
@@ -121,12 +131,31 @@ class Trial:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def split_of(self, dataset: GraphDataset) -> Split:
+        """The graphs of its data set that train, validate and test; none test where it is not tested."""
+        parts = split(dataset, self.protocol, self.folds, self.fold, self.fold_seed)
+        return parts if self.tested else parts._replace(test=parts.test[:0])
+
+    @cached_property
+    def checkpoint_key(self) -> str:
+        """The name of its checkpoints; trials that are not tested share one if they differ only in their epochs."""
+        return digest(self._without_epochs(self.to_dict()))
+
+    def _without_epochs(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Values that the first epochs depend on: the number of epochs counts only where the learning rate follows it.
+
+        Trials of before have it in their seeds; only those that are not tested leave it out.
+        """
+        if self.tested or self.training.schedule != "constant":
+            return values
+        return {**values, "training": {k: v for k, v in values["training"].items() if k != "epochs"}}
+
     @property
     def derived_seed(self) -> int:
         """The seed of initial weights, order and dropout: it follows from the settings, the fold and the seed."""
         others = ("data", "threads", "device", "devices", "arithmetic", "pool_source", "reproducible")
         given = {k: v for k, v in self._values().items() if k not in others and (k, v) not in LATER_DEFAULTS}
-        return int(digest(given), 16) % 2**63
+        return int(digest(self._without_epochs(given)), 16) % 2**63
 
     @property
     def test_metric(self) -> str:
@@ -191,6 +220,7 @@ class TrialResult:
         versions: of the program and its libraries, and the machine that computed it.
         coarsened: the connectivity of the test graphs after training: as they are, then after each pooling layer.
         predicted: what the network of the epoch that counts says of the "test" and "validation" graphs.
+        diagnostics: what each pooling layer made of the test graphs after training; empty if not known.
     """
 
     trial: Trial
@@ -200,6 +230,7 @@ class TrialResult:
     versions: Mapping[str, str]
     coarsened: Sequence[Connectivity] = ()
     predicted: Mapping[str, Predicted] = field(default_factory=dict)
+    diagnostics: Sequence[PoolDiagnostics] = ()
 
     @property
     def diverged(self) -> bool:
@@ -234,6 +265,7 @@ class TrialResult:
             "versions": dict(self.versions),
             "coarsened": [asdict(level) for level in self.coarsened],
             "curves": {name: pack_curve(values) for name, values in self.curves.items()},
+            **({"diagnostics": [asdict(layer) for layer in self.diagnostics]} if self.diagnostics else {}),
             **({"predicted": {part: p.to_dict() for part, p in self.predicted.items()}} if self.predicted else {}),
         }
 
@@ -248,6 +280,7 @@ class TrialResult:
             values["versions"],
             tuple(Connectivity(**level) for level in values.get("coarsened", ())),
             {part: Predicted.from_dict(p) for part, p in values.get("predicted", {}).items()},
+            tuple(PoolDiagnostics(**layer) for layer in values.get("diagnostics", ())),
         )
 
 

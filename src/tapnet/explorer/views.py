@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.checks import features_note
@@ -21,7 +20,8 @@ from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
 from tapnet.inference.explain import Layer, explain
-from tapnet.inference.model import SavedModel
+from tapnet.inference.model import SavedModel, build_network
+from tapnet.models.base import GraphClassifier
 from tapnet.models.registry import find_model
 from tapnet.training.baseline import baseline_warning
 from tapnet.training.protocol import check_protocol, split
@@ -183,10 +183,11 @@ class Explorer:
             return None
         if self.saved.card.final is not None:
             return ["training"] * len(data)
-        if trial.protocol is None or trial.folds is None or trial.fold is None:
+        if trial.protocol is None or trial.folds is None or trial.fold is None or trial.split:
             return None
         try:
-            found = split(data, check_protocol(trial.protocol, trial.folds, trial.fold), trial.folds, trial.fold)
+            protocol = check_protocol(trial.protocol, trial.folds, trial.fold)
+            found = split(data, protocol, trial.folds, trial.fold, trial.fold_seed)
         except TapnetError:
             return None
         parts = ["training"] * len(data)
@@ -254,6 +255,8 @@ class Explorer:
     def _view(self, data: GraphDataset, encoded: GraphDataset, choice: Choice, names: Sequence[str]) -> View:
         network, settings = self._changed(choice)
         explanation = explain(network, encoded.batch([0]))
+        found = replace(self.saved, network=network).probabilities(encoded)[0].double().numpy()  # calibrated
+        explanation = replace(explanation, probabilities=found)
         category, categories = self._categories(data)
         best = int(np.nan_to_num(explanation.probabilities).argmax())
         return {
@@ -285,7 +288,7 @@ class Explorer:
         values = [str(data.categories[i])[:LONGEST_NAME] for i in occurring]
         return category.tolist(), [known.get(value, value) for value in values]
 
-    def _changed(self, choice: Choice) -> tuple[nn.Module, Any]:
+    def _changed(self, choice: Choice) -> tuple[GraphClassifier, Any]:
         """The network and its settings, or one with the choice's settings and the same weights."""
         changes = {name: value for name, value in asdict(choice).items() if value is not None}
         if not changes:
@@ -297,8 +300,7 @@ class Explorer:
         if "connectivity" in changes and sliders["connectivity"] is None:
             raise SettingError("connectivity is a setting of pool 'tap'; this model's pooling layers have none")
         settings = self._settings.replace(**changes)
-        assert self._spec.build is not None
-        network = self._spec.build(self.saved.card.shape, settings).eval()
+        network = build_network(self.saved.card, settings).eval()
         network.load_state_dict(self.saved.network.state_dict(), assign=True)
         return network, settings
 

@@ -16,7 +16,10 @@ from torch import Tensor, nn
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
+from tapnet.inference.ensemble import Ensemble
+from tapnet.models.base import GraphClassifier
 from tapnet.nn.pool.base import Pooled, Pooling
+from tapnet.training.task import answers
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Explanation:
 
     Attributes:
         layers: One for each pooling layer; none where there is no pooling.
-        probabilities: Of the classes, ``[C]``.
+        probabilities: Of the classes or labels, or the numbers that are predicted, ``[C]``.
     """
 
     layers: tuple[Layer, ...]
@@ -76,7 +79,8 @@ class PoolingStep(NamedTuple):
 
 
 def pooling_layers(network: nn.Module) -> Iterator[Pooling]:
-    """The pooling layers of a network; those inside another pooling layer are part of it."""
+    """The pooling layers of a network (of an ensemble's first one); those inside another layer are part of it."""
+    network = network.members[0] if isinstance(network, Ensemble) else network
     for module in network.children():
         if isinstance(module, Pooling):
             yield module
@@ -146,7 +150,8 @@ def explain(network: nn.Module, batch: GraphBatch) -> Explanation:
             nodes = nodes[kept]
         elif pooled.batch is not before:
             raise SettingError(f"{_name(layer)} merges nodes: there are no kept ones to show")
-    return Explanation(tuple(layers), _column(logits[0].softmax(dim=0)))
+    said = answers(network, logits)[0] if isinstance(network, GraphClassifier) else logits[0].softmax(dim=0)
+    return Explanation(tuple(layers), _column(said))
 
 
 def _name(layer: Pooling) -> str:

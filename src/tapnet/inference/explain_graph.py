@@ -1,29 +1,42 @@
-"""One graph explained by a stored model: found by number, by file or as an object, with what is known of it."""
+"""One graph explained by a stored model: found by number, by file, by SMILES or as an object."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data._molecule_arrays import ATOM_COLUMNS
+from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import MixedFeatures
-from tapnet.errors import DataError, DatasetNotFoundError, SettingError
+from tapnet.errors import DataError, DatasetNotFoundError, SettingError, TapnetError
 from tapnet.files import check_name, path_exists, printable
+from tapnet.inference.attribution import Method, Probe, check_method, find_target
+from tapnet.inference.attribution_fidelity import measure_fidelity
+from tapnet.inference.attribution_groups import find_groups
 from tapnet.inference.explain import Explanation, explain
-from tapnet.inference.inputs import check_graphs
+from tapnet.inference.explanation import (
+    EdgeAttribution,
+    GraphExplanation,
+    GroupAttribution,
+    LayerExplanation,
+    NodeAttribution,
+)
+from tapnet.inference.inputs import check_graphs, kind_of
 from tapnet.inference.model import SavedModel
 from tapnet.inference.training_data import load_training_data
-from tapnet.io.graph_folder import FileGraph, class_of, graph_names
+from tapnet.io.graph_file import read_graph
+from tapnet.io.graph_folder import FileGraph, class_of, graph_names, node_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
 
@@ -31,6 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tapnet.inference.inputs import Graph
+
+MOST_SHOWN = 4  # labels or numbers in a line
 
 
 @dataclass(frozen=True)
@@ -41,14 +56,15 @@ class ExplainedGraph:
         name: What the graph is called, such as ``"MUTAG, graph 0"``.
         stem: The same as part of a file's name, such as ``"MUTAG-0"``.
         file: The name of its file in a folder of graphs.
-        true_class: The name of its class, where that is known.
-        predicted: The name of the class that the model predicts.
-        explanation: The layers, and the probabilities of all classes.
+        true_class: The name of its class (or its labels or numbers), where that is known.
+        predicted: The name of the class that the model predicts; else the labels or numbers, in words.
+        explanation: The layers, and the probabilities of all classes or labels, or the numbers.
         edges: Both ends of each edge, once, ``[2, E]``.
         category: The category of each node, ``[N]``.
         category_names: What the categories mean.
         features: What the categories are: labels or degrees; ``"attributes"`` where nodes have numbers instead.
         smiles: Of a molecule.
+        task: What the model predicts.
     """
 
     name: str
@@ -62,16 +78,31 @@ class ExplainedGraph:
     category_names: tuple[str, ...]
     features: Features = "labels"
     smiles: str | None = None
+    task: Task = "classification"
 
     @property
     def answer(self) -> str:
-        """The predicted class with its probability."""
+        """The predicted class with its probability; or the labels or numbers."""
+        if self.task != "classification":
+            return self.predicted
         return f"{self.predicted} ({100 * self.explanation.probabilities.max():.0f} %)"
 
     def __str__(self) -> str:
         file = f", {self.file}" if self.file else ""
-        truth = "" if self.true_class is None else f"; true class: {printable(self.true_class)}"
+        what = {"classification": "class", "multilabel": "labels", "regression": "value"}[self.task]
+        truth = "" if self.true_class is None else f"; true {what}: {printable(self.true_class)}"
         return f"{self.name}{file}: {self.answer}{truth}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The graph, its classes, and the numbers of the nodes that each pooling layer kept, as JSON has them."""
+        return {
+            "graph": self.name,
+            "file": self.file,
+            "true_class": self.true_class,
+            "prediction": self.predicted,
+            "probabilities": self.explanation.probabilities.tolist(),
+            "kept": [layer.nodes[layer.kept].tolist() for layer in self.explanation.layers],
+        }
 
     def plot(self) -> Figure:
         """Draws the graph and what each pooling layer kept of it; a notebook displays the figure.
@@ -112,58 +143,141 @@ def explain_graph(
         >>> print(explain_graph(load_model("runs/MUTAG"), 0))  # doctest: +SKIP
         MUTAG, graph 0: mutagenic (92 %); true class: mutagenic
     """
-    found = _find(model, graph, dataset, data_dir)
-    return explain_member(model, found.data, found.number, found.name, found.file, found.true_class)
+    found = find_graph(model, graph, dataset, data_dir)
+    read = model.encode(found.data.subset([found.number]), [found.name])
+    explanation = explain(model.network, read.batch([0]))
+    return _described(model, found, read, replace(explanation, probabilities=_answer(model, read)))
 
 
-def explain_member(
+def attribute_graph(
     model: SavedModel,
-    data: GraphDataset,
-    number: int,
-    name: str,
-    file: str | None = None,
-    true_class: str | None = None,
-) -> ExplainedGraph:
-    """Explains what a model does with one graph of a data set.
+    graph: FoundGraph,
+    method: Method = "occlusion",
+    target: object = None,
+    classes: Sequence[Any] | None = None,
+) -> GraphExplanation:
+    """Explains the prediction of one graph: `SavedModel.explain` for a graph that was found.
 
     Args:
-        model: A network whose pooling layers keep some of the nodes.
-        data: The data set.
-        number: The graph's number in it.
-        name: What the graph is called.
-        file: The name of its file.
-        true_class: The name of its class.
+        model: Any trained network.
+        graph: From `find_graph`.
+        method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
+            `tapnet.inference.attribution.attribute_graphs` has them.
+        target: The class, label or number to speak of; None: the predicted class, the most probable label, or the
+            first number.
+        classes: What to call the classes; None: by their names.
+
+    Returns:
+        The prediction, the attributions, their fidelity, and what pooling kept.
 
     Raises:
-        SettingError: If the network keeps no nodes.
-        DataError: If the graph does not fit the model.
-
-    Warns:
-        UserWarning: For node categories that no training graph had.
+        SettingError: There is no such method or target, or no gradient reaches the input of the network.
+        DataError: The graph does not fit the model, or its answer is not a number.
     """
-    read = model.encode(data.subset([number]), [name])
-    batch = read.batch([0])
-    explanation = explain(model.network, batch)
-    if not np.isfinite(explanation.probabilities).all():
-        raise DataError(f"{name}: the model's answer is not a number")
-    category, names = _displayed_categories(read, model)
-    return ExplainedGraph(
-        name,
-        f"{data.name}-{number}",
-        file,
-        true_class,
-        model.class_names[int(explanation.probabilities.argmax())],
-        explanation,
-        batch.edges_once.numpy(),
-        category.numpy(),
-        names,
-        model.features,
-        data.smiles[number] if data.smiles else None,
+    check_method(method)
+    chosen = find_target(model, target)
+    read = model.encode(graph.data.subset([graph.number]), [graph.name])
+    probe = Probe(model.network, read, chosen)
+    found = probe.attributions(method)
+    try:
+        layers = explain(model.network, read.batch([0])).layers
+    except SettingError:  # nodes are merged, or there is no pooling
+        layers = ()
+    labels = classes or (model.card.class_names or model.classes if model.task == "classification" else None)
+    labels = tuple(labels or model.card.target_names or range(probe.outputs.size(1)))
+    said, label = _answer(model, read), labels[int(found.target[0])]
+    prediction: Any = labels[int(said.argmax())]
+    if model.task == "multilabel":
+        prediction = tuple(name for name, p in zip(labels, said, strict=True) if p >= 0.5)
+    elif model.task == "regression":
+        prediction = float(said[0]) if len(said) == 1 else dict(zip(labels, said.tolist(), strict=True))
+    names: Sequence[Hashable] = graph.node_names or range(read.num_nodes)
+    kept: list[int | None] = [None] * len(names)
+    if layers:
+        kept = np.bincount(np.concatenate([layer.nodes[layer.kept] for layer in layers]), minlength=len(names)).tolist()
+    errors = found.errors.tolist() if found.errors.any() else [None] * len(names)
+    shown = model.task == "regression"
+    unit = printable(label) if shown else f"log odds of {printable(label)}"
+    what = printable(label) if shown else f"the probability of {printable(label)}"
+    drawn = _described(model, graph, read, Explanation(layers, said))
+    return GraphExplanation(
+        prediction,
+        {} if shown else dict(zip(labels, said.tolist(), strict=True)),
+        tuple(LayerExplanation.of(layer, names) for layer in layers),
+        drawn,
+        tuple(map(NodeAttribution, names, found.nodes.tolist(), kept, errors)),
+        tuple(
+            EdgeAttribution(names[u], names[v], lost)
+            for u, v, lost in zip(*found.edge_index.tolist(), found.edges.tolist(), strict=True)
+        ),
+        _groups(probe, found.edge_index, found.nodes, drawn.smiles, names),
+        measure_fidelity(probe, found.nodes, what),
+        method,
+        label,
+        unit,
+        float(found.value[0]),
+        float(found.baseline[0]),
     )
 
 
-def _displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor, tuple[str, ...]]:
-    """[N] the category that each node is drawn with, and their names; of several columns the first is shown."""
+def _groups(
+    probe: Probe, edges: NDArray[np.int64], nodes: NDArray[np.float64], smiles: str | None, names: Sequence[Hashable]
+) -> tuple[GroupAttribution, ...]:
+    """What the value loses without each group, the largest first."""
+    groups = find_groups(edges, nodes, smiles)
+    there = np.ones((len(groups), len(nodes)), dtype=bool)
+    for row, group in zip(there, groups, strict=True):
+        row[list(group.nodes)] = False
+    zeros = torch.zeros(len(groups), dtype=torch.int64)
+    lost = probe.value[0] - probe.values(zeros, torch.from_numpy(there).flatten())
+    rows = [
+        GroupAttribution(group.kind, group.name, tuple(names[i] for i in group.nodes), float(value))
+        for group, value in zip(groups, lost, strict=True)
+    ]
+    return tuple(sorted(rows, key=lambda group: -abs(group.attribution)))
+
+
+def _answer(model: SavedModel, read: GraphDataset) -> NDArray[np.float64]:
+    """[C] what `predict` says of the graph: calibrated probabilities, or numbers."""
+    return model.probabilities(read)[0].double().numpy()
+
+
+def _described(model: SavedModel, graph: FoundGraph, read: GraphDataset, explanation: Explanation) -> ExplainedGraph:
+    """The graph with what is known of it; ``read`` is the graph as the model reads it."""
+    said = explanation.probabilities
+    if not np.isfinite(said).all():
+        raise DataError(f"{graph.name}: the model's answer is not a number")
+    category, names = displayed_categories(read, model)
+    data = graph.data
+    return ExplainedGraph(
+        graph.name,
+        f"{data.name}-{graph.number}",
+        graph.file,
+        graph.truth,
+        model.class_names[int(said.argmax())] if model.task == "classification" else answer_words(model, said.tolist()),
+        explanation,
+        read.batch([0]).edges_once.numpy(),
+        category.numpy(),
+        names,
+        model.features,
+        data.smiles[graph.number] if data.smiles else None,
+        model.task,
+    )
+
+
+def answer_words(model: SavedModel, values: Sequence[float]) -> str:
+    """The labels that are likely, with their probabilities, or the numbers, by their names; NaN is left out."""
+    known = [(name, value) for name, value in zip(model.target_names, values, strict=False) if not math.isnan(value)]
+    if model.task == "regression":
+        words = [f"{name} {value:.4g}" for name, value in known]
+    else:
+        likely = sorted((pair for pair in known if pair[1] >= 0.5), key=lambda pair: -pair[1])
+        words = [f"{name} ({100 * value:.0f} %)" for name, value in likely] or ["no label"]
+    return ", ".join(words[:MOST_SHOWN]) + (f" and {len(words) - MOST_SHOWN} more" if len(words) > MOST_SHOWN else "")
+
+
+def displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor, tuple[str, ...]]:
+    """``[N]`` the category that each node is shown with, and their names; of several columns the first."""
     x, names = read.x, (*model.category_names, "unknown")
     if read.categories is None:
         return torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
@@ -176,35 +290,62 @@ def _displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor
     return x, names
 
 
+# ---- which graph ----
+
+
 @dataclass(frozen=True)
-class _Found:
+class FoundGraph:
+    """A graph of a data set.
+
+    Attributes:
+        data: The data set.
+        number: The graph's number in it.
+        name: What the graph is called.
+        file: The name of its file in a folder of graphs.
+        truth: The name of its class, or its labels or numbers in words; None where that is not known.
+        node_names: What its nodes are called; None: by their numbers.
+    """
+
     data: GraphDataset
     number: int
     name: str
     file: str | None = None
-    true_class: str | None = None
+    truth: str | None = None
+    node_names: Sequence[Hashable] | None = None
 
 
-def _find(
-    model: SavedModel, graph: int | str | Path | Graph, dataset: str | Path | None, data_dir: str | Path | None
-) -> _Found:
-    if not isinstance(graph, int | str | os.PathLike):
-        return _Found(model.to_dataset(check_graphs([graph])), 0, "the graph")
+def find_graph(
+    model: SavedModel,
+    graph: int | str | Path | Graph,
+    dataset: str | Path | None = None,
+    data_dir: str | Path | None = None,
+) -> FoundGraph:
+    """Finds a graph as `explain_graph` takes it; see there."""
+    if not isinstance(graph, int | np.integer | str | os.PathLike):
+        graphs = check_graphs(graph if isinstance(graph, GraphDataset | list | tuple) else [graph])
+        if len(graphs) != 1:
+            raise DataError(f"one graph is explained at a time, not {len(graphs)}")
+        names = list(graphs[0]) if kind_of(graphs) == "NetworkX" else None
+        return FoundGraph(model.to_dataset(graphs), 0, "the graph", node_names=names)
     text = str(graph)
     check_name(text)
     is_number = re.fullmatch("-?[0-9]{1,18}", text) is not None
     if not is_number and path_exists(Path(text)):
         return _read_file(model, Path(text), data_dir)
+    molecules = not is_number and dataset is None and _reads_molecules(model)
+    if molecules and _is_smiles(text):
+        return FoundGraph(model.to_dataset(GraphDataset.from_smiles([text])), 0, printable(text))
+    no_smiles = ", no valid SMILES" if molecules else ""
     try:
         if dataset is None:
             data = load_training_data(model, data_dir)
         else:
             data = load_dataset(dataset, data_dir, features=model.features, download=False)
-    except DatasetNotFoundError as error:
-        if dataset is not None:
+    except TapnetError as error:
+        if dataset is not None or (is_number and not isinstance(error, DatasetNotFoundError)):
             raise
         if not is_number:
-            raise DataError(f"{text}: no such file") from None
+            raise DataError(f"{text}: no such file{no_smiles}") from None
         raise DatasetNotFoundError(f"graph {text} of which data set? Give dataset=NAME ({error})") from None
     if is_number and not 0 <= int(text) < len(data):
         raise DataError(f"{data.name} has graphs 0 to {len(data) - 1}; there is no graph {text}")
@@ -214,22 +355,61 @@ def _find(
         files = []
     numbers = [int(text)] if is_number else [i for i, file in enumerate(files) if text in (file, Path(file).stem)]
     if len(numbers) != 1:
-        raise DataError(f"{text}: no such file, and {data.name} has no graph of that name")
-    (number,) = numbers
-    code = int(data.y[number])
-    true_class = _class_name(model, data.classes[code], data.class_names[code] if data.class_names else None)
-    return _Found(data, number, f"{data.name}, graph {number}", files[number] if files else None, true_class)
+        raise DataError(f"{text}: no such file{no_smiles}, and {data.name} has no graph of that name")
+    return dataset_graph(model, data, numbers[0], files)
 
 
-def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> _Found:
-    layout = find(file, data_dir, download=False).layout
+def dataset_graph(model: SavedModel, data: GraphDataset, number: int, files: Sequence[str] = ()) -> FoundGraph:
+    """A graph of a data set with what is known of it; ``files`` are those of a folder of graphs."""
+    names = node_names(data.source, number) if files else None
+    if names is not None and len(names) != int(data.nodes_per_graph[number]):  # the file has changed since
+        names = None
+    file = files[number] if files else None
+    return FoundGraph(data, number, f"{data.name}, graph {number}", file, _truth(model, data, number), names)
+
+
+def _truth(model: SavedModel, data: GraphDataset, number: int) -> str | None:
+    if data.task == "classification":
+        code = int(data.y[number])
+        return _class_name(model, data.classes[code], data.class_names[code] if data.class_names else None)
+    if data.task != model.task or data.y.size(1) != len(model.target_names) or bool(data.y[number].isnan().all()):
+        return None
+    if data.task == "regression":
+        return answer_words(model, data.y[number].tolist())
+    yes = [name for name, value in zip(model.target_names, data.y[number].tolist(), strict=True) if value == 1]
+    return (
+        ", ".join(yes[:MOST_SHOWN]) + (f" and {len(yes) - MOST_SHOWN} more" if len(yes) > MOST_SHOWN else "") or "none"
+    )
+
+
+def _reads_molecules(model: SavedModel) -> bool:
+    """Whether its node categories are those of atoms, as they are made from SMILES."""
+    columns = {value[0] for value in model.categories or () if isinstance(value, tuple) and len(value) == 2}
+    return bool(columns) and columns <= set(ATOM_COLUMNS)
+
+
+def _is_smiles(text: str) -> bool:
+    from tapnet.data.molecules import check_rdkit
+
+    check_rdkit()
+    from rdkit import rdBase
+
+    from tapnet.data._molecule_arrays import parse
+
+    with rdBase.BlockLogs():
+        return parse(text) is not None
+
+
+def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> FoundGraph:
+    layout, names = find(file, data_dir, download=False).layout, None
     if layout.kind == "graphs" and layout.place.is_file():
-        data = model.join_files([FileGraph.read(layout.place)], layout.prefix)
+        graph = read_graph(layout.place)
+        data, names = model.join_files([FileGraph.of(graph, str(layout.place))], layout.prefix), list(graph)
     else:
         data = load_dataset(file, data_dir, features=model.features, download=False)
     if len(data) > 1:
         raise SettingError(f"{file} has {len(data)} graphs; which one? Give its number with dataset={file}")
-    return _Found(data, 0, data.name, true_class=_class_name(model, class_of(file)))
+    return FoundGraph(data, 0, data.name, truth=_class_name(model, class_of(file)), node_names=names)
 
 
 def _class_name(model: SavedModel, value: Hashable | None, own: str | None = None) -> str | None:

@@ -20,11 +20,22 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
 from tapnet.files import printable
+from tapnet.inference.calibration import calibrate
+from tapnet.inference.ensemble import Ensemble, networks_of
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
 from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
+from tapnet.inference.uncertainty import (
+    UNLIKE,
+    Answers,
+    check_confidence,
+    measured_coverage,
+    prediction_intervals,
+    prediction_sets,
+    shares_nearer,
+)
 from tapnet.io.graph_folder import ATTRIBUTES, EdgeSchema, FileGraph, NodeSchema, join
 from tapnet.models.base import GraphClassifier
-from tapnet.models.predictor import predict_logits
+from tapnet.models.predictor import predict_and_embed, predict_logits
 from tapnet.models.registry import find_model
 from tapnet.models.spec import weight_shapes
 from tapnet.nn.conv.registry import find_conv
@@ -32,7 +43,9 @@ from tapnet.nn.pool.registry import resolve
 from tapnet.training.task import answers
 
 if TYPE_CHECKING:
-    from tapnet.inference.inputs import Graphs
+    from tapnet.inference.attribution import Method
+    from tapnet.inference.explanation import GraphExplanation
+    from tapnet.inference.inputs import Graph, Graphs
 
 NAMED_AT_MOST = 3  # graphs in a note, and categories of each
 
@@ -77,6 +90,15 @@ class Predictions:
         class_names: [C] what the columns of ``probabilities`` mean.
         values: [G, T] numbers in the units of the training data; empty for classes and labels.
         target_names: [T] what the columns of ``values`` mean.
+        std: the deviation of ``probabilities`` or ``values`` over the networks of an ensemble; empty of one network.
+        sets: [G] with a confidence, the classes that cannot be ruled out; of labels for each of them 0, 1, or both.
+        low: [G, T] with a confidence, the lower ends of the intervals of numbers.
+        high: [G, T] the upper ends.
+        distance: [G] how far each graph is from the training graphs: the share of held-out ones that are nearer; empty
+            where the model file does not say what these were like.
+        unlike_training: [G] what is unlike the training graphs: "distance", "categories", "size", separated by "; ".
+        calibration: how the probabilities were calibrated: "temperature", "isotonic", or "none".
+        coverage: with a confidence, the share of held-out graphs whose set or interval was right.
     """
 
     graphs: tuple[str, ...]
@@ -85,6 +107,14 @@ class Predictions:
     class_names: tuple[str, ...]
     values: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     target_names: tuple[str, ...] = ()
+    std: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    sets: tuple[tuple[Any, ...], ...] = ()
+    low: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    high: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    distance: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    unlike_training: tuple[str, ...] = ()
+    calibration: str = "none"
+    coverage: float | None = None
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -172,12 +202,24 @@ def _any_node(marked: Tensor, dataset: GraphDataset) -> Tensor:
 
 def foreign_graphs(encoded: GraphDataset) -> Tensor:
     """[G] whether a graph that went through ``SavedModel.encode`` has no category that the model knows."""
+    return ~_any_node(_known_categories(encoded).any(dim=1), encoded)
+
+
+def unknown_graphs(encoded: GraphDataset) -> Tensor:
+    """[G] whether such a graph has a category that the model does not know; of degrees, whether it knows none."""
+    if encoded.features == "degrees":
+        return foreign_graphs(encoded)
+    return _any_node(~_known_categories(encoded).all(dim=1), encoded)
+
+
+def _known_categories(encoded: GraphDataset) -> Tensor:
+    """[N, K] whether the model knows the categories of each node."""
     x = encoded.x
     if isinstance(x, MixedFeatures):
-        return ~_any_node((x.table >= 0).any(dim=1)[x.combination], encoded)
+        return (x.table >= 0)[x.combination]
     if encoded.categories is None or x.dim() == 1:
-        return torch.zeros(len(encoded), dtype=torch.bool)
-    return ~_any_node(x.any(dim=1), encoded)
+        return torch.ones(encoded.num_nodes, 1, dtype=torch.bool)
+    return x.any(dim=1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -185,7 +227,7 @@ class SavedModel:
     """A trained network with its card.
 
     Args:
-        network: the network, in evaluation mode.
+        network: the network, in evaluation mode; an `Ensemble` of several whose answers are averaged.
         card: what it reads and what its answers mean.
         data_places: where the run that trained it found its data.
     """
@@ -240,7 +282,8 @@ class SavedModel:
         words = f"classes: {', '.join(self.class_names)}"
         if self.task != "classification":
             words = f"{self.task} of {', '.join(self.target_names)}"
-        return f"SavedModel({self.card.trial.model}, trained on {self.name}, {words})"
+        several = f"{self.card.members} × " if self.card.members > 1 else ""
+        return f"SavedModel({several}{self.card.trial.model}, trained on {self.name}, {words})"
 
     def is_training_data(self, dataset: GraphDataset) -> bool:
         """Whether it was trained on exactly this data set."""
@@ -258,7 +301,12 @@ class SavedModel:
     # ---- prediction ----
 
     def predict(
-        self, graphs: Graphs | str | Path, data_dir: str | Path | None = None, *, allow_unknown: bool = False
+        self,
+        graphs: Graphs | str | Path,
+        data_dir: str | Path | None = None,
+        *,
+        allow_unknown: bool = False,
+        confidence: float | None = None,
     ) -> Predictions:
         """Predicts the class of graphs.
 
@@ -267,13 +315,17 @@ class SavedModel:
                 .graphml or .json file, or a folder of them.
             data_dir: the folder with data sets by name.
             allow_unknown: whether to predict graphs none of whose node categories (or degrees) a training graph had.
+            confidence: such as 0.9, for sets of classes or intervals of numbers that are right for this share of
+                graphs from where the training graphs came from.
 
         Returns:
-            The names of the graphs, their classes, and the probability of every class.
+            The names of the graphs, their classes, the probability of every class, and how sure the model is.
 
         Raises:
             DataError: if a graph cannot be read or lacks what the model reads, if it shares no node category with the
-                training data (unless ``allow_unknown``), or if the model's answer is not a number.
+                training data (unless ``allow_unknown``), if the model's answer is not a number, or if the model
+                promises no confidence.
+            SettingError: if there were too few graphs for the confidence.
 
         Warns:
             UserWarning: for node categories that no training graph had.
@@ -283,35 +335,186 @@ class SavedModel:
         unseen = UnseenCategories(self.features)
         if isinstance(graphs, str | os.PathLike):
             options: dict[str, Any] = {"data_dir": data_dir, "unseen": unseen, "allow_unknown": allow_unknown}
+            options["confidence"] = confidence
             groups = list(predict_inputs(self, [str(graphs)], on_error=raise_error, **options))
         else:
             dataset = self.to_dataset(check_graphs(graphs))
             numbered = [f"graph {i}" for i in range(len(dataset))]
-            groups = [PredictedGroup(numbered, self.probabilities(self.encode(dataset, numbered, unseen)))]
+            encoded = self.encode(dataset, numbered, unseen)
+            groups = [PredictedGroup(numbered, self.answer(encoded, confidence))]
         if unseen.foreign and not allow_unknown:
             raise DataError(f"{unseen.notes[-1]}; pass allow_unknown=True to predict them all the same")
         for note in unseen.notes:
             warnings.warn(note, stacklevel=2)
-        found = torch.cat([probabilities for _, probabilities in groups]).double().numpy()
-        names = tuple(name for group, _ in groups for name in group)
+        answer = Answers.join([group.answers for group in groups])
+        found = answer.values.double().numpy()
+        names = tuple(name for group in groups for name in group.graphs)
         if not np.isfinite(found).all():
             first = names[int(np.isnan(found).any(axis=1).argmax())]
             raise DataError(f"{first}: the model's answer is not a number")
+        sure = self._how_sure(answer, confidence)
         if self.task == "regression":
-            return Predictions(names, (), np.empty((0, 0)), (), found, self.target_names)
+            return Predictions(names, (), np.empty((0, 0)), (), found, self.target_names, **sure)
         if self.task == "multilabel":
-            return Predictions(names, (), found, self.target_names)
+            return Predictions(names, (), found, self.target_names, **sure)
         classes = tuple(self.classes[i] for i in found.argmax(axis=1).tolist())
-        return Predictions(names, classes, found, self.class_names)
+        return Predictions(names, classes, found, self.class_names, **sure)
 
-    @torch.inference_mode()
+    def _how_sure(self, answer: Answers, confidence: float | None) -> dict[str, Any]:
+        """The fields of `Predictions` about uncertainty, as far as they are known."""
+        values: dict[str, Any] = {"calibration": self.calibration}
+        if answer.std is not None:
+            values["std"] = answer.std.double().numpy()
+        if answer.sets is not None:
+            names = self.classes if self.task == "classification" else (0, 1)
+            values["sets"] = tuple(_chosen(row, names) for row in answer.sets)
+        if answer.low is not None:
+            values |= {"low": answer.low, "high": answer.high}
+        if answer.distance is not None and answer.unlike_training is not None:
+            values |= {"distance": answer.distance, "unlike_training": tuple(answer.unlike_training.tolist())}
+        if confidence is not None:
+            values["coverage"] = self.coverage(confidence)
+        return values
+
+    @property
+    def calibration(self) -> str:
+        """How its probabilities are calibrated: "temperature", "isotonic", or "none"."""
+        return "none" if self.card.calibration is None else self.card.calibration.method
+
+    def coverage(self, confidence: float) -> float:
+        """The share of held-out graphs whose set or interval of this confidence was right.
+
+        Raises:
+            DataError: if the model promises no confidence.
+            SettingError: if there were too few graphs for this one.
+        """
+        return measured_coverage(check_confidence(self.card.conformal, confidence), confidence)
+
     def probabilities(self, dataset: GraphDataset) -> Tensor:
-        """What the network says of graphs that went through ``encode``.
+        """What the model says of graphs that went through ``encode``: of an ensemble the mean of its networks.
 
         Returns:
             [G, C] the probability of every class, [G, T] of every label, or [G, T] numbers in the units of the targets.
+            Probabilities are calibrated if the model's card says how.
         """
-        return answers(self.network, predict_logits(self.network, dataset))
+        return self._mean(self._calibrated(self.member_answers(dataset)))
+
+    def answer(self, dataset: GraphDataset, confidence: float | None = None) -> Answers:
+        """What the model says of graphs that went through ``encode``, and how sure it is.
+
+        Args:
+            dataset: the graphs.
+            confidence: such as 0.9, for sets or intervals.
+
+        Raises:
+            DataError: if the model promises no confidence.
+            SettingError: if there were too few graphs for this one.
+        """
+        record = None if confidence is None else check_confidence(self.card.conformal, confidence)
+        raw, embeddings = self._run(dataset, with_embeddings=self.card.reference is not None)
+        calibrated = self._calibrated(raw)
+        values = self._mean(calibrated)
+        found: dict[str, Any] = {"std": calibrated.std(dim=0, correction=0) if len(raw) > 1 else None}
+        if record is not None and confidence is not None and self.task == "regression":
+            found["low"], found["high"] = prediction_intervals(record, raw.numpy(), confidence)
+        elif record is not None and confidence is not None:
+            sets = prediction_sets(record, self.task, raw.numpy(), confidence)
+            best = values.argmax(dim=1) if self.task == "classification" else (values >= 0.5).long()
+            np.put_along_axis(sets, best.unsqueeze(-1).numpy(), True, axis=-1)  # as calibration may have turned it
+            found["sets"] = sets
+        if embeddings is not None:
+            found["distance"], found["unlike_training"] = self._unlike_training(dataset, embeddings.numpy())
+        return Answers(values, **found)
+
+    def member_answers(self, dataset: GraphDataset) -> Tensor:
+        """[M, G, C]: what each network says of graphs that went through ``encode``, before calibration."""
+        return self._run(dataset)[0]
+
+    @torch.inference_mode()
+    def _run(self, dataset: GraphDataset, with_embeddings: bool = False) -> tuple[Tensor, Tensor | None]:
+        """[M, G, C] what each network says, and [G, width] the embeddings by the first one."""
+        first, *others = networks_of(self.network)
+        embeddings = None
+        if with_embeddings:
+            logits, embeddings = predict_and_embed(first, dataset, self.card.shape.num_classes)
+        else:
+            logits = predict_logits(first, dataset)
+        rest = [answers(one, predict_logits(one, dataset)) for one in others]
+        return torch.stack([answers(first, logits), *rest]), embeddings
+
+    def _calibrated(self, members: Tensor) -> Tensor:
+        """Each network's probabilities calibrated, as the networks of the folds were that this was fitted to."""
+        if self.calibration == "none":
+            return members
+        rows = calibrate(self.task, self.card.calibration, members.flatten(0, 1).numpy())
+        return torch.from_numpy(rows).to(members.dtype).view_as(members)
+
+    def _mean(self, members: Tensor) -> Tensor:
+        return members.mean(dim=0) if len(members) > 1 else members[0]
+
+    def _unlike_training(
+        self, dataset: GraphDataset, embeddings: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """[G] the share of held-out graphs that are nearer to the training graphs, and what is unlike these."""
+        assert self.card.reference is not None
+        if embeddings.shape[1] != len(self.card.reference.mean):
+            raise DataError("what the model file says of the training graphs does not fit its network")
+        distance = shares_nearer(self.card.reference, embeddings)
+        smallest, largest = self.card.shape.node_deciles[0], self.card.shape.node_deciles[-1]
+        sizes = dataset.nodes_per_graph.numpy()
+        marks = {
+            "distance": distance > UNLIKE,
+            "categories": unknown_graphs(dataset).numpy(),
+            "size": (sizes < smallest) | (sizes > largest),
+        }
+        rows = zip(*marks.values(), strict=True)
+        words = ["; ".join(word for word, marked in zip(marks, row, strict=True) if marked) for row in rows]
+        return distance, np.array(words, dtype=object)
+
+    # ---- explanation ----
+
+    def explain(
+        self,
+        graph: int | str | Path | Graph,
+        method: Method = "occlusion",
+        target: object = None,
+        *,
+        dataset: str | Path | None = None,
+        data_dir: str | Path | None = None,
+    ) -> GraphExplanation:
+        """Explains the prediction of one graph: what each node and edge does for it, and how far that is true.
+
+        Args:
+            graph: a NetworkX graph or PyG ``Data``; a file with one graph; a SMILES, where the model reads molecules;
+                or a graph of the data set, by its number or by the name of its file.
+            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
+                :func:`tapnet.inference.attribution.attribute_graphs` has them.
+            target: the class, label or number to speak of; None: the predicted class, the most probable label, or the
+                first number.
+            dataset: the data set that a number belongs to; None for the one that the model was trained on.
+            data_dir: the folder with data sets by name.
+
+        Returns:
+            The attribution of every node and edge by the names that they have, its fidelity, the prediction, and what
+            pooling kept; printed as a table, ``plot()`` draws it.
+
+        Raises:
+            SettingError: if there is no such method or target, if no gradient reaches the input of the network, or if a
+                file has several graphs.
+            DataError: if there is no such graph, or it does not fit the model.
+            DatasetNotFoundError: if the data set is not here.
+
+        Warns:
+            UserWarning: for node categories that no training graph had, and for a data set that has changed.
+
+        Example:
+            >>> import tapnet
+            >>> explanation = tapnet.load_model("runs/MUTAG").explain(0)  # doctest: +SKIP
+            >>> max(explanation.nodes, key=lambda node: node.attribution).node  # doctest: +SKIP
+        """
+        from tapnet.inference.explain_graph import attribute_graph, find_graph
+
+        return attribute_graph(self, find_graph(self, graph, dataset, data_dir), method, target)
 
     # ---- how graphs of other sources are read ----
 
@@ -459,9 +662,12 @@ class SavedModel:
             settings = spec.settings(**card.trial.settings)
             if spec.build is None:
                 raise ValueError(f"{card.trial.model} is no network")
-            if {k: tuple(v.shape) for k, v in weights.items()} != weight_shapes(spec.network, card.shape, settings):
+            shapes = weight_shapes(spec.network, card.shape, settings)
+            if len(weights) == card.members * len(shapes) and card.members > 1:
+                shapes = {f"members.{i}.{k}": shape for i in range(card.members) for k, shape in shapes.items()}
+            if {k: tuple(v.shape) for k, v in weights.items()} != shapes:
                 raise ValueError("its weights are not of the shapes that its settings ask for")
-            network = spec.network(card.shape, settings)
+            network = build_network(card, settings)
             for name, tensor in network.state_dict().items():
                 if weights[name].dtype != tensor.dtype:
                     raise ValueError(f"its weight {name} is {weights[name].dtype}, which has to be {tensor.dtype}")
@@ -469,6 +675,25 @@ class SavedModel:
         except Exception as error:  # whatever a stranger's description makes of it
             raise unusable(file, error) from None
         return cls(network.eval(), card, _data_places(Path(file)))
+
+
+def build_network(card: ModelCard, settings: Any) -> GraphClassifier:
+    """The network that a card describes with new weights, or an ensemble of them.
+
+    Args:
+        card: Of the model.
+        settings: Of the network: the card's, or others.
+    """
+    spec = find_model(card.trial.model)
+    members = [spec.network(card.shape, settings) for _ in range(card.members)]
+    return Ensemble(members) if card.ensemble is not None else members[0]
+
+
+def _chosen(mask: NDArray[np.bool_], names: Sequence[Hashable]) -> tuple[Any, ...]:
+    """[C] the names that are marked; of [T, 2] a tuple of them for each label."""
+    if mask.ndim > 1:
+        return tuple(_chosen(row, names) for row in mask)
+    return tuple(name for name, marked in zip(names, mask, strict=True) if marked)
 
 
 def _data_places(file: Path) -> tuple[Path, ...]:

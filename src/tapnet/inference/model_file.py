@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, WrapValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, WrapValidator
 from pydantic import model_validator as validator
 from torch import Tensor
 
@@ -87,15 +88,18 @@ class TrainingRecord(_Part):
     seed: int | None = None
     threads: int | None = None
     device: str | None = None
+    split: str = ""  # how the user's own splits were chosen; empty for stratified folds
+    fold_seed: int = 0
 
 
 class FinalRecord(_Part):
     """How a model of all graphs was trained after a cross-validation."""
 
-    key: str  # of the trial that trained it
+    key: str  # of the trial that trained it, or a digest of those of an ensemble
     graphs: int
     epochs: int
     epochs_rule: str
+    members: int = 1  # networks
 
 
 def _metric(value: Any) -> str:
@@ -117,6 +121,81 @@ class CrossValidationRecord(_Part):
     epochs: int | None = None
     folds: list[dict[str, Any]] = []  # number, epoch and accuracy of each
     baseline: dict[str, float] | None = None  # by metric, what always predicting the majority class gives
+
+
+class EnsembleRecord(_Part):
+    """The networks in a file whose answers are averaged: those of the folds of a cross-validation."""
+
+    folds: Annotated[list[int], Field(min_length=2)]  # the number of each one's fold
+    keys: list[str] = []  # of the trials that trained them
+
+    @property
+    def members(self) -> int:
+        """How many there are."""
+        return len(self.folds)
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Score = Annotated[float, Field(ge=0)]
+
+
+class CalibrationRecord(_Part):
+    """What makes a network's probabilities as frequent as they say; see `tapnet.inference.calibration`."""
+
+    method: Literal["none", "temperature", "isotonic"]
+    temperature: list[Annotated[float, Field(gt=0)]] = []  # one, or one for each label
+    isotonic: list[dict[Literal["x", "y"], Annotated[list[Share], Field(min_length=1)]]] = []  # corners of a curve each
+    graphs: int = 0  # held out, that it was fitted to
+    before: dict[str, float] = {}  # log loss, Brier score, accuracy and expected calibration error on held-out graphs
+    after: dict[str, float] = {}
+
+    @validator(mode="after")
+    def _check_curves(self) -> CalibrationRecord:
+        for curve in self.isotonic:
+            if curve.keys() != {"x", "y"} or len(curve["x"]) != len(curve["y"]):
+                raise ValueError("a curve has as many x as y")
+            if any(a > b for values in curve.values() for a, b in pairwise(values)) or curve["y"][0] <= 0:
+                raise ValueError("a curve rises")
+        return self
+
+    def fits(self, shape: DataShape) -> bool:
+        """Whether it has a temperature, or a curve, for each of the outputs."""
+        labels = shape.num_classes if shape.task == "multilabel" else 0
+        curves = labels or (1 if shape.num_classes == 2 else shape.num_classes)
+        wanted = {"none": (0, 0), "temperature": (labels or 1, 0), "isotonic": (0, curves)}[self.method]
+        return (len(self.temperature), len(self.isotonic)) == wanted
+
+
+class ConformalRecord(_Part):
+    """How far off networks were for graphs held out; see `tapnet.inference.uncertainty`."""
+
+    scores: list[list[list[Score]]]  # by target column (one of classes), and by fold
+    graphs: int  # held out
+    coverage: dict[str, float] = {}  # by confidence, the share of held-out graphs whose set or interval is right
+
+    def fits(self, shape: DataShape, members: int) -> bool:
+        """Whether it has scores for each target, and of several networks by network."""
+        columns = 1 if shape.task == "classification" else shape.num_classes
+        right = members == 1 or all(len(folds) == members for folds in self.scores)
+        return len(self.scores) == columns and right and all(folds for folds in self.scores)
+
+
+class ReferenceRecord(_Part):
+    """What the embeddings of the training graphs are like; see `tapnet.inference.uncertainty`."""
+
+    mean: Annotated[list[float], Field(min_length=1)]  # [W]
+    scale: list[Annotated[float, Field(gt=0)]]  # [W]
+    directions: list[list[float]]  # [D, W] of the largest variance, divided by their deviations
+    residual: Annotated[float, Field(gt=0)]  # the usual length of what is in none of these directions
+    quantiles: Annotated[list[Score], Field(min_length=2)]  # of the distances of graphs held out, from 0 to 1
+
+    @validator(mode="after")
+    def _check_lengths(self) -> ReferenceRecord:
+        if {len(self.mean)} != {len(self.scale), *map(len, self.directions)}:
+            raise ValueError("its rows are not of one length")
+        if any(a > b for a, b in pairwise(self.quantiles)):
+            raise ValueError("quantiles rise")
+        return self
 
 
 class EstimatorRecord(_Part):
@@ -142,7 +221,7 @@ class ModelCard(_Part):
         category_names: the names of these values.
         label_attribute: what the training data call the labels of nodes, where they have a name for them.
         attribute_names: what they call the attributes of nodes.
-        target_names: what the numbers or labels are called that it predicts.
+        target_names: what the numbers or labels are called that it predicts; of classes, the column of a table.
         edge_categories: what edges can be, for a network that reads them.
         edge_attribute_names: what the training data call the numbers of edges, where they have names for them.
         edge_weighted: whether the edges of the training data had weights.
@@ -150,6 +229,10 @@ class ModelCard(_Part):
         final: for a model of all graphs, how many they are and how long it was trained.
         cross_validation: the accuracy to expect, if it was measured.
         estimator: for a model of `TAPClassifier`, how that reads graphs.
+        ensemble: for several networks whose answers are averaged, which they are.
+        calibration: what makes the probabilities as frequent as they say.
+        conformal: how far off the networks of the folds were for graphs held out.
+        reference: what the embeddings of the training graphs are like.
     """
 
     trial: TrainingRecord
@@ -169,6 +252,15 @@ class ModelCard(_Part):
     final: Annotated[FinalRecord | None, Lenient] = None
     cross_validation: Annotated[CrossValidationRecord | None, Lenient] = None
     estimator: EstimatorRecord | None = None
+    ensemble: EnsembleRecord | None = None
+    calibration: CalibrationRecord | None = None
+    conformal: ConformalRecord | None = None
+    reference: ReferenceRecord | None = None
+
+    @property
+    def members(self) -> int:
+        """The number of networks whose answers are averaged: 1 but for an ensemble."""
+        return 1 if self.ensemble is None else self.ensemble.members
 
     @validator(mode="after")
     def _check_sizes(self) -> ModelCard:
@@ -182,6 +274,10 @@ class ModelCard(_Part):
             raise ValueError("its classes or categories do not fit its sizes")
         if len(self.edge_categories or ()) > self.shape.edge_channels:
             raise ValueError("the categories of edges do not fit its sizes")
+        if self.calibration is not None and not self.calibration.fits(self.shape):
+            raise ValueError("its calibration does not fit its classes")
+        if self.conformal is not None and not self.conformal.fits(self.shape, self.members):
+            raise ValueError("the scores of held-out graphs do not fit its classes or networks")
         hash((self.classes, self.categories, self.edge_categories))  # a ``TypeError`` for what cannot be one
         return self
 
@@ -190,6 +286,8 @@ class ModelCard(_Part):
         """The card of a model that is trained on a data set; ``trial`` has the values of a `TrainingRecord`."""
         if dataset.task != "classification":
             more["target_names"] = dataset.target_names or tuple(f"target {i}" for i in range(dataset.num_outputs))
+        elif dataset.target_names is not None:
+            more["target_names"] = dataset.target_names
         if dataset.num_edge_features:
             more["edge_categories"] = dataset.edge_categories
         if dataset.edge_attribute_names is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, TapnetError
 from tapnet.files import printable, reading
 from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
+from tapnet.inference.uncertainty import Answers, check_confidence
 from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
@@ -29,11 +30,25 @@ GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of
 OnError = Callable[[TapnetError], None]
 
 
-class PredictedGroup(NamedTuple):
-    """Some graphs of an input."""
+@dataclass(frozen=True, eq=False)
+class PredictedGroup:
+    """Some graphs of an input. It unpacks into the names of the graphs and their probabilities.
 
-    graphs: list[str]  # their names
-    probabilities: Tensor  # [G, C] of classes, [G, T] of labels, or numbers
+    Attributes:
+        graphs: Their names.
+        answers: What the model says of them, and how sure it is.
+    """
+
+    graphs: list[str]
+    answers: Answers
+
+    @property
+    def probabilities(self) -> Tensor:
+        """[G, C] of classes, [G, T] of labels, or numbers."""
+        return self.answers.values
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.graphs, self.probabilities))
 
 
 def predict_inputs(
@@ -45,6 +60,7 @@ def predict_inputs(
     allow_unknown: bool = False,
     on_error: OnError | None = None,
     show_progress: bool = False,
+    confidence: float | None = None,
 ) -> Iterator[PredictedGroup]:
     """Predicts the graphs of files and data sets, group by group.
 
@@ -58,9 +74,14 @@ def predict_inputs(
             else they are counted and left out.
         on_error: called for what cannot be read, file by file, and the next one follows; by default a warning.
         show_progress: whether to show a bar for each input on a terminal.
+        confidence: such as 0.9, for sets of classes or intervals of numbers.
 
     Yields:
-        The names of some graphs and the probabilities of their classes.
+        The names of some graphs, the probabilities of their classes, and how sure the model is.
+
+    Raises:
+        DataError: if the model promises no confidence.
+        SettingError: if there were too few graphs for this one.
 
     Example:
         >>> from tapnet import load_model
@@ -69,7 +90,9 @@ def predict_inputs(
     """
     counted = UnseenCategories(model.features) if unseen is None else unseen
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
-    run = _Run(model, counted, allow_unknown, on_error, show_progress)
+    if confidence is not None:
+        check_confidence(model.card.conformal, confidence)
+    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence)
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
@@ -109,6 +132,7 @@ def predict_table(
     allow_unknown: bool = False,
     on_error: OnError | None = None,
     show_progress: bool = False,
+    confidence: float | None = None,
 ) -> PredictedTable:
     """Predicts the molecules of a table and gives the table back with columns added.
 
@@ -120,12 +144,15 @@ def predict_table(
         allow_unknown: whether to predict molecules that share no atom with the training data, too.
         on_error: called for what cannot be predicted; by default a warning.
         show_progress: whether to show a bar on a terminal.
+        confidence: such as 0.9, for sets of classes or intervals of numbers.
 
     Returns:
-        The table; of classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``.
+        The table; of classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``; then
+        those of `uncertainty_columns`.
 
     Raises:
-        DataError: if the file is no table of molecules.
+        DataError: if the file is no table of molecules, or the model promises no confidence.
+        SettingError: if there were too few graphs for this confidence.
     """
     from tapnet.io.molecules import read_molecule_table
 
@@ -134,22 +161,92 @@ def predict_table(
         warnings.warn(note, stacklevel=2)
     counted = UnseenCategories(model.features) if unseen is None else unseen
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
-    run = _Run(model, counted, allow_unknown, on_error, show_progress)
+    if confidence is not None:
+        check_confidence(model.card.conformal, confidence)
+    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence)
     classes = model.task == "classification"
     names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
     added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
+    added += uncertainty_columns(model, names, confidence)
     cells = {row: [""] * len(added) for row in range(len(table.rows))}
     predicted = 0
     molecules = replace(table.dataset.with_features(model.features), graph_names=None)  # known by their numbers
-    for group, values in run.of_dataset(molecules, ""):
-        for name, row in zip(group, values.tolist(), strict=True):
+    for group in run.of_dataset(molecules, ""):
+        sure = uncertainty_values(model, names, group.answers)
+        for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
             best = [names[row.index(max(row))]] if classes else []
-            cells[table.kept[int(name)]] = [*best, *(f"{value:.6g}" for value in row)]
+            cells[table.kept[int(name)]] = [*best, *(f"{value:.6g}" for value in row), *as_cells(more)]
             predicted += 1
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
     rows = [[*row, *cells[i]] for i, row in enumerate(table.rows)]
     return PredictedTable([*table.header, *added], rows, predicted)
+
+
+# ---- how sure, as columns ----
+
+
+def uncertainty_columns(model: SavedModel, names: Sequence[str], confidence: float | None) -> list[str]:
+    """The titles of the columns that say how sure a model is.
+
+    Args:
+        model: a loaded model.
+        names: of its classes, or of its targets; columns of several targets are named by them.
+        confidence: whether there are sets or intervals.
+
+    Returns:
+        ``std`` of an ensemble, ``set`` or ``low`` and ``high`` with a confidence, ``distance`` and ``unlike_training``
+        where the model file says what the training graphs were like.
+    """
+    words = ["std"] if model.card.members > 1 else []
+    if confidence is not None:
+        words += ["low", "high"] if model.task == "regression" else ["set"]
+    if model.task != "classification" and len(names) > 1:
+        words = [f"{word} {name}" for word in words for name in names]
+    return words + (["distance", "unlike_training"] if model.card.reference is not None else [])
+
+
+def uncertainty_values(model: SavedModel, names: Sequence[str], answers: Answers) -> list[dict[str, Any]]:
+    """How sure a model is of each graph, as JSON has it.
+
+    Args:
+        model: a loaded model.
+        names: of its classes, or of its targets.
+        answers: what it says of the graphs.
+
+    Returns:
+        ``std``, ``set``, ``low``, ``high``, ``distance`` and ``unlike_training``, as far as they are there; a value
+        for each target where numbers or labels are predicted, and of classes the ``std`` of the predicted one.
+    """
+    classes = model.task == "classification"
+    columns: dict[str, list[Any]] = {}
+    if answers.std is not None and classes:
+        best = answers.values.argmax(dim=1, keepdim=True)
+        columns["std"] = [round(value, 6) for value in answers.std.gather(1, best).flatten().tolist()]
+    elif answers.std is not None:
+        columns["std"] = [dict(zip(names, row, strict=True)) for row in answers.std.tolist()]
+    if answers.sets is not None and classes:
+        columns["set"] = [[name for name, there in zip(names, row, strict=True) if there] for row in answers.sets]
+    elif answers.sets is not None:
+        rows = [[[v for v in (0, 1) if label[v]] for label in row] for row in answers.sets]
+        columns["set"] = [dict(zip(names, row, strict=True)) for row in rows]
+    for word, ends in (("low", answers.low), ("high", answers.high)):
+        if ends is not None:
+            columns[word] = [dict(zip(names, row, strict=True)) for row in ends.tolist()]
+    if answers.distance is not None and answers.unlike_training is not None:
+        columns["distance"] = [round(value, 4) for value in answers.distance.tolist()]
+        columns["unlike_training"] = answers.unlike_training.tolist()
+    return [{word: column[i] for word, column in columns.items()} for i in range(len(answers.values))]
+
+
+def as_cells(values: Mapping[str, Any]) -> list[str]:
+    """What `uncertainty_values` says of a graph as cells: numbers with six digits, what is in a set with | between."""
+    cells = []
+    for value in values.values():
+        for one in value.values() if isinstance(value, dict) else (value,):
+            words = "|".join(map(str, one)) if isinstance(one, list) else one
+            cells.append(words if isinstance(words, str) else f"{words:.6g}")
+    return cells
 
 
 def raise_error(error: TapnetError) -> None:
@@ -168,6 +265,7 @@ class _Run(NamedTuple):
     allow_unknown: bool
     on_error: OnError
     show_progress: bool
+    confidence: float | None
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
         with self._counting(len(dataset), dataset.name) as advance:
@@ -210,14 +308,16 @@ class _Run(NamedTuple):
         if not self.allow_unknown and bool((foreign := foreign_graphs(encoded)).any()):
             known = (~foreign).nonzero().flatten().tolist()
             if not known:
-                return PredictedGroup([], torch.empty(0, self.model.card.shape.num_classes))
+                return PredictedGroup([], Answers(torch.empty(0, self.model.card.shape.num_classes)))
             encoded, names = encoded.subset(known), [names[i] for i in known]
-        found = self.model.probabilities(encoded)
+        found = self.model.answer(encoded, self.confidence)
         _note_unused(dataset, self.model)
-        finite = found.isfinite().all(dim=1)
+        finite = found.values.isfinite().all(dim=1)
         for i in (~finite).nonzero().flatten().tolist():
             self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))
-        return PredictedGroup([name for name, good in zip(names, finite.tolist(), strict=True) if good], found[finite])
+        return PredictedGroup(
+            [name for name, good in zip(names, finite.tolist(), strict=True) if good], found[finite.numpy()]
+        )
 
     def _counting(self, total: int, title: str) -> AbstractContextManager[Callable[[int], None]]:
         return counting(total, title) if self.show_progress else nullcontext(lambda _: None)

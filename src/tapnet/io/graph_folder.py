@@ -437,6 +437,15 @@ def graph_names(path: str | Path) -> list[str]:
     return _listing(layout.place).files
 
 
+def node_names(path: str | Path, number: int) -> list[Hashable] | None:
+    """What the file of a graph of such a folder calls its nodes; None where it cannot be read any more."""
+    place = layout_of(Path(path)).place
+    try:
+        return list(read_graph(place if place.is_file() else place / graph_names(path)[number]))
+    except (DataError, OSError, IndexError):
+        return None
+
+
 def class_of(file: Path) -> Hashable | None:
     """The class that the table in the folder of a graph's file gives it; None: there is none."""
     try:

@@ -16,7 +16,7 @@ from tapnet.data.checks import graph_codes
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.splits import Split, Splits, grouped_folds, split_by_folds
 from tapnet.errors import DataError, SettingError
-from tapnet.files import read_regular
+from tapnet.files import read_regular, write_atomically
 
 WORDS = ("random", "scaffold", "deduplicate", "group:COLUMN", "column:NAME", "FILE.json")
 MAX_SPLITS_BYTES = 1 << 28
@@ -69,9 +69,11 @@ def choose_splits(split: str | Path | None, dataset: GraphDataset, folds: int) -
 
 
 def _by_groups(name: str, groups: Sequence[Hashable], dataset: GraphDataset, folds: int) -> Splits:
-    parts = grouped_folds(groups, folds, y=dataset.y)
+    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    codes = np.asarray([number[group] for group in groups])
+    parts = grouped_folds(codes, folds, y=dataset.y)
     whole = [split_by_folds(parts, fold, validation=False) for fold in range(folds)]
-    return Splits(name, tuple(whole))
+    return Splits(name, tuple(whole), codes)
 
 
 def _column(dataset: GraphDataset, name: str) -> Sequence[Hashable]:
@@ -119,6 +121,22 @@ def read_splits(file: Path, graphs: int) -> Splits:
     if not listed or not all(isinstance(one, Mapping) for one in listed):
         raise DataError(f"{file}: a list of splits was expected, each with train and test")
     return Splits(file.name, tuple(_split_in(one, f"{file}, split {i}", graphs) for i, one in enumerate(listed)))
+
+
+def write_splits(file: Path, parts: Sequence[Split]) -> None:
+    """Writes splits to a JSON file in the format of Errica and others, which `read_splits` reads.
+
+    Each has "test", and in "model_selection" one object with "train" and, where graphs validate, "validation".
+
+    Args:
+        file: what to write; it is replaced.
+        parts: the split of each fold.
+    """
+    listed = []
+    for train, validation, test in parts:
+        inner = {"train": train.tolist()} | ({} if validation is None else {"validation": validation.tolist()})
+        listed.append({"test": test.tolist(), "model_selection": [inner]})
+    write_atomically(file, json.dumps(listed).encode())
 
 
 def _split_in(one: Mapping[str, Any], where: str, graphs: int) -> Split:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from tapnet.data.convert import assemble
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
+from tapnet.files import write_atomically
 from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text
 from tapnet.io.archive import UNREADABLE, Place, children
 from tapnet.progress import track_reading
@@ -33,6 +36,7 @@ TU_PARTS: dict[str, tuple[type, int | None]] = {
     "edge_labels": (np.int64, None),
     "edge_attributes": (np.float32, None),
 }
+TRUTH = "node_truth"  # a part of our own: the nodes that the classes of generated data depend on
 
 
 def read_tu(folder: Place, *, name: str, features: Features | None = None) -> GraphDataset:
@@ -99,6 +103,73 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
         dataset = dataset.with_features("attributes")
     return replace(dataset, notes=notes)
+
+
+def write_tu(dataset: GraphDataset, folder: Path, node_truth: Tensor | None = None) -> None:
+    """Writes classes, structure, labels and attributes as files of the TU layout, which ``load_dataset`` reads.
+
+    Args:
+        dataset: The data set; its classes and labels are whole numbers.
+        folder: Where the files go; their names begin with its name.
+        node_truth: ``[N]`` of each node, whether the class depends on it: a further file NAME_node_truth.txt.
+
+    Raises:
+        DataError: The data set has what the layout has no place for, or there are files in the folder.
+        TapnetError: A file cannot be written.
+    """
+    if folder.is_dir() and any(folder.iterdir()):  # parts of another data set would be read with these
+        raise DataError(f"{folder}: this folder is not empty; name a new one")
+    values = (*dataset.classes, *(dataset.node_label_values or ()), *(dataset.edge_label_values or ()))
+    whole = all(isinstance(value, int | np.integer) for value in values)
+    if (
+        dataset.task != "classification"
+        or dataset.edge_weight is not None
+        or dataset.self_loop is not None
+        or not whole
+    ):
+        raise DataError(
+            f"{dataset.name}: the TU layout has classes and labels that are whole numbers, and no weights or self-loops"
+        )
+
+    def named(numbers: Tensor | None, of: Sequence[Hashable] | None) -> NDArray[Any] | None:
+        return None if numbers is None else np.asarray(of)[numbers.numpy()]
+
+    sizes = dataset.nodes_per_graph.numpy()
+    source = np.repeat(np.arange(dataset.num_nodes), dataset.rowptr.diff().numpy())
+    first = np.repeat(dataset.node_ptr[:-1].numpy(), sizes)
+    tables = {
+        "A": np.stack([source, first[source] + dataset.col.numpy()], axis=1) + 1,
+        "graph_indicator": np.repeat(np.arange(len(sizes)), sizes) + 1,
+        "graph_labels": named(dataset.y, dataset.classes),
+        "node_labels": named(dataset.node_labels, dataset.node_label_values),
+        "node_attributes": dataset.node_attributes,
+        "edge_labels": named(dataset.edge_labels, dataset.edge_label_values),
+        "edge_attributes": dataset.edge_attributes,
+        TRUTH: None if node_truth is None else node_truth.int(),
+    }
+    for part, rows in tables.items():
+        if rows is not None:
+            lines = np.asarray(rows).reshape(len(rows), -1).tolist()
+            text = "".join(", ".join(map(repr, line)) + "\n" for line in lines)
+            write_atomically(folder / f"{folder.name}_{part}.txt", text.encode("ascii"))
+
+
+def read_node_truth(folder: Path) -> Tensor:
+    """The file NAME_node_truth.txt of a folder that ``write_tu`` wrote.
+
+    Args:
+        folder: The folder of the files.
+
+    Returns:
+        ``[N]`` bool: whether the class of its graph depends on the node.
+
+    Raises:
+        DataError: There is no such file, or it is wrong.
+    """
+    file = folder / f"{folder.name}_{TRUTH}.txt"
+    if not file.is_file():
+        raise DataError(f"{file}: this file is missing")
+    return torch.from_numpy(_read_table(file, np.int64, 1)[:, 0] != 0)
 
 
 def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:

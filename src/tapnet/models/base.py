@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,8 +14,9 @@ from torch import Tensor, nn
 
 from tapnet._loops.jit import FLOATS
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset, Task
+from tapnet.data.dataset import GraphDataset, Prepared, Task
 from tapnet.errors import SettingError
+from tapnet.nn.pool.base import Pooling
 from tapnet.ops.compiler import compiler_disabled
 
 
@@ -95,16 +97,47 @@ class GraphClassifier(nn.Module, ABC):
         return self.outputs(GraphBatch.from_edge_index(x, edge_index, batch)).logits
 
     def embed(self, batch: GraphBatch) -> Tensor:
-        """[B, width]: what the classifier at the end of the network gets of each graph.
+        """[B, width]: what the classifier at the end of the network, its last layer, gets of each graph.
 
         Raises:
             SettingError: if the model does not offer one.
         """
-        raise SettingError(f"{type(self).__name__} offers no embedding of a graph; TAPNet does")
+        return self.logits_and_embedding(batch)[1]
+
+    def logits_and_embedding(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """[B, C] the logits and [B, width] the embeddings, from one pass.
+
+        Raises:
+            SettingError: if the model does not offer embeddings.
+        """
+        last = getattr(self, "classifier", getattr(self, "out", None))
+        if not isinstance(last, nn.Module):
+            raise SettingError(f"{type(self).__name__} offers no embedding of a graph; TAPNet does")
+        given, thread = list[Tensor](), threading.get_ident()
+
+        def record(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            if threading.get_ident() == thread:  # other threads may use the same network
+                given.append(inputs[0])
+
+        hook = last.register_forward_pre_hook(record)
+        try:
+            logits = self.outputs(batch).logits
+        finally:
+            hook.remove()
+        return logits, given[-1]
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""
         return []
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """What the network computes of the graphs before any weight has a say, for ``dataset.prepared``.
+
+        With it, batches may have rows of floats in the place of categories, and graphs whose features are changed are
+        not looked at anew.
+        """
+        layers = [module for module in self.modules() if isinstance(module, Pooling)]
+        return {name: values for layer in layers for name, values in layer.structure(dataset).items()}
 
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.

@@ -88,6 +88,16 @@ class GraphSAGE(nn.Module):
         return torch.cat(levels, dim=1)
 
 
+# The learning rates of Errica and others (A Fair Comparison of Graph Neural Networks, ICLR 2020), whose grid has
+# nothing else left; layers and width as in the part of it that they left out.
+SEARCH = {
+    "hidden_channels": (32, 64),
+    "layers": (2, 3),
+    "lr": (0.0001, 0.001, 0.003),
+    "batch_size": (8, 20),
+}
+
+
 SPEC = ModelSpec(
     name="diffpool",
     system="DiffPool",
@@ -100,4 +110,5 @@ SPEC = ModelSpec(
     settings=DiffPoolSettings,
     build=DiffPoolNet,
     training={"lr": 0.001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 20},
+    search=SEARCH,
 )

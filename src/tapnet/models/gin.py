@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -51,13 +52,26 @@ class GIN(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
+        return Outputs(self._logits_of(self._levels(batch), batch))
+
+    def logits_and_embedding(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """[B, C], and [B, width] the readouts of all layers; that of the input is left out."""
+        levels = self._levels(batch)
+        readouts = [readout(h, batch) for h in levels[1:] if isinstance(h, Tensor)]
+        return self._logits_of(levels, batch), torch.cat(readouts, dim=1)
+
+    def _levels(self, batch: GraphBatch) -> list[FeatureRows]:
+        """The input, then what each layer makes of the nodes, [N, d] each."""
         h: FeatureRows = batch.x
         levels = [h]
         for mlp, norm in zip(self.mlps, self.norms, strict=True):
             h = torch.relu(norm(mlp(h, batch)))
             levels.append(h)
+        return levels
+
+    def _logits_of(self, levels: Sequence[FeatureRows], batch: GraphBatch) -> Tensor:
         logits = [self._scored(score, level, batch) for score, level in zip(self.scores, levels, strict=True)]
-        return Outputs(torch.stack(logits).sum(0))
+        return torch.stack(logits).sum(0)
 
     def _scored(self, score: nn.Module, h: FeatureRows, batch: GraphBatch) -> Tensor:
         """The readout's linear scores: the readout of each node's scores without the bias, which is the same."""
@@ -88,6 +102,17 @@ class MLP(nn.Module):
         return out
 
 
+# The grid of Errica and others (A Fair Comparison of Graph Neural Networks, ICLR 2020), without a trained epsilon.
+SEARCH = {
+    "hidden_channels": (32, 64),
+    "layers": (2, 3, 5),
+    "readout": ("sum", "mean"),
+    "dropout": (0.0, 0.5),
+    "lr": (0.01,),
+    "batch_size": (32, 128),
+}
+
+
 SPEC = ModelSpec(
     name="gin",
     system="GIN-0",
@@ -100,4 +125,5 @@ SPEC = ModelSpec(
     build=GIN,
     on_dataset=_settings_on,
     training={"lr": 0.01, "weight_decay": 0.0, "amsgrad": False, "batch_size": 32, "halve_lr_every": 50},
+    search=SEARCH,
 )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tapnet._loops.jit import Array, array
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Prepared
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.io.computed_cache import PerItem, computed_once
 from tapnet.models.base import DataShape, GraphClassifier, Outputs
@@ -64,6 +64,11 @@ class PSCN(GraphClassifier):
         h = torch.relu(self.over_fields(batch.x, rows.flatten(0, 1))).view(batch.num_graphs, self.width, -1)
         h = torch.relu(self.along_sequence(h.transpose(1, 2))).flatten(1)
         return Outputs(self.out(dropout(torch.relu(self.dense(h)), self.settings.dropout, self.training)))
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """The receptive fields, in which the categories have a say."""
+        batch = dataset.batch(range(len(dataset)))
+        return {"pscn": Fields(fields_of_batch(batch, self.width, self.settings.field))}
 
 
 class FieldConv(nn.Module):

@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from tapnet.errors import SettingError, did_you_mean
-from tapnet.models import dgcnn, diffpool, eigenpool, gin, gunet, haarpool, pscn, sagpool, tapnet, wl
+from tapnet.models import (
+    bag,
+    dgcnn,
+    diffpool,
+    eigenpool,
+    gin,
+    gunet,
+    haarpool,
+    majority,
+    pscn,
+    sagpool,
+    size,
+    tapnet,
+    wl,
+)
 from tapnet.models.base import DataShape
 from tapnet.models.spec import ModelSpec
 
 MODELS: dict[str, ModelSpec] = {
     module.SPEC.name: module.SPEC
-    for module in (wl, pscn, dgcnn, diffpool, gunet, sagpool, gin, eigenpool, haarpool, tapnet)
+    for module in (wl, pscn, dgcnn, diffpool, gunet, sagpool, gin, eigenpool, haarpool, tapnet, majority, size, bag)
 }
+BASELINES = tuple(name for name, spec in MODELS.items() if spec.baseline)
 MUTAG = DataShape(7, 2, True, 17.930851, (10, 12, 13, 15, 16, 17, 19, 21, 22, 23, 28), edge_channels=4)
 
 
@@ -33,9 +48,11 @@ def describe(spec: ModelSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "system": spec.system,
+        "kind": "baseline" if spec.baseline else "system",
         "paper": spec.paper,
         "year": spec.year,
         "parameters_on_mutag": None if spec.build is None else spec.build(MUTAG, settings).num_parameters,
         "about": spec.about,
         "settings": settings.to_dict(),
+        "search": dict(spec.search),
     }

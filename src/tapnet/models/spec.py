@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Task
 from tapnet.errors import SettingError
 from tapnet.models.base import DataShape, GraphClassifier
 from tapnet.models.settings import Settings
@@ -31,9 +31,13 @@ class ModelSpec:
     on_dataset: Callable[[str], Mapping[str, Any]] = lambda _: {}  # settings that its paper chooses by data set
     training: Mapping[str, Any] = field(default_factory=dict)  # what it trains with, where that is not TAPNet's
     molecules: Mapping[str, Any] = field(default_factory=dict)  # settings of its own and of training, for molecules
+    search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values to choose from; {}: a general space
     reads_weights: bool = True  # those of edges
     prepare: Callable[[GraphDataset, Any], GraphDataset] = lambda dataset, _: dataset  # computed once, then cached
-    fit: Callable[[GraphDataset, Any, Tensor, Tensor], Any] | None = None  # training and test graphs → classes
+    # Training and test graphs → [n] classes, or [n, C] or [n, T] as a network answers.
+    fit: Callable[[GraphDataset, Any, Tensor, Tensor], Any] | None = None
+    tasks: tuple[Task, ...] = ("classification", "multilabel", "regression")  # that it can be trained for
+    baseline: bool = False  # no system of the field, but what one has to beat
 
     def network(self, shape: DataShape, settings: Any) -> GraphClassifier:
         """A new network for data of this shape."""

@@ -32,6 +32,7 @@ from tapnet.ops.readout import readout
 Pool = Annotated[str, PlainValidator(find_name)]  # of a layer that is known; a class is registered
 Conv = Annotated[str, PlainValidator(find_conv)]
 Activation = Literal["relu", "elu"]
+Readout = Literal["all", "last"]
 
 OF_TAP = ("connectivity", "similarity", "local_voting", "global_voting", "gate")  # settings of that layer alone
 # Section 4.1: ReLU in the classifier on these sets, ELU on the others.
@@ -57,8 +58,9 @@ class TAPNetSettings(Settings):
     aux: Weight = 0.0  # the weight of the link prediction objective
     link_reading: LinkReading = "sigmoid"
     conv: Conv = "gcn"  # a name of nn/conv/registry.py; a class becomes its name
+    readout: Readout = "all"  # of every level, as in the paper, or of the coarsest one alone
 
-    ADDED_LATER = ("conv",)
+    ADDED_LATER = ("conv", "readout")
 
     @model_validator(mode="after")
     def _check_pool(self) -> TAPNetSettings:
@@ -94,8 +96,9 @@ class TAPNet(GraphClassifier):
     """TAPNet for graph classification, from *Topology-Aware Graph Pooling Networks* (Gao, Liu, Ji).
 
     A graph convolution embeds the nodes, then each block convolves and pools; the maximum, mean and sum over the nodes
-    after each of these are classified by two dense layers. With ``aux`` or pool ``"diff"`` there is a loss to be added
-    in training, which a call does not return:
+    after each of these (with ``readout="last"`` after the last one alone, so that nothing gets past the pooling) are
+    classified by two dense layers. With ``aux``, or a pooling layer that has losses, there is a loss to be added in
+    training, which a call does not return:
     ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``.
 
     Args:
@@ -104,10 +107,10 @@ class TAPNet(GraphClassifier):
         hidden_channels (int): the size of each node's features inside. (default: ``48``)
         ratios (tuple of float or int): what each pooling layer keeps, of the graph as it comes in; a share, or a number
             of nodes. (default: ``(0.8, 0.6, 0.4)``)
-        pool (str or type): the pooling layer: a name (``"tap"``, ``"topk"``, ``"sort"``, ``"diff"``, ``"sag"``,
-            ``"eigen"``, ``"haar"``, ``"none"``, or ``"package.module:Class"``, which is imported), or a class, either
-            a ``Pooling`` or one with PyG's calling convention. (default: ``"tap"``)
-        mean_nodes (float, optional): of a graph of the data; what pool ``"diff"`` counts its clusters by.
+        pool (str or type): the pooling layer: a name of :func:`tapnet.list_pools` (``"tap"``, ``"topk"``, …,
+            ``"none"``), ``"package.module:Class"``, which is imported, or a class, either a ``Pooling`` or one with
+            PyG's calling convention. (default: ``"tap"``)
+        mean_nodes (float, optional): of a graph of the data; what soft clusterings count their clusters by.
         edge_channels (int): categories and numbers of an edge, for convolutions that read them. (default: ``0``)
         **settings: every other field of ``TAPNetSettings``, by name; the defaults are the paper's.
 
@@ -149,9 +152,9 @@ class TAPNet(GraphClassifier):
         self.pools = nn.ModuleList(pools)
         pooled = [p.out_channels for p in pools]
         self.convs = nn.ModuleList(conv(width, hidden_channels) for width in [hidden_channels, *pooled][: len(pools)])
-        self.classifier = Classifier(
-            3 * (hidden_channels + sum(pooled)), s.classifier_channels, num_classes, s.activation, s.classifier_dropout
-        )
+        widths = [hidden_channels, *pooled]
+        read = 3 * (sum(widths) if s.readout == "all" else widths[-1])
+        self.classifier = Classifier(read, s.classifier_channels, num_classes, s.activation, s.classifier_dropout)
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits, and while training the pooling layers' loss, if they have one."""
@@ -169,13 +172,13 @@ class TAPNet(GraphClassifier):
             yield level
 
     def embed(self, batch: GraphBatch) -> Tensor:
-        """[B, width]: the readouts of all levels."""
+        """[B, width]: the readouts of the levels."""
         return self.readouts(self.levels(batch))
 
-    @staticmethod
-    def readouts(levels: Iterable[Pooled]) -> Tensor:
-        """[B, width]: max, mean and sum of every level, which is what the classifier gets of a graph."""
-        return torch.cat([readout(level.x, level.batch) for level in levels], dim=1)
+    def readouts(self, levels: Iterable[Pooled]) -> Tensor:
+        """[B, width]: max, mean and sum of every level or the last, which is what the classifier gets of a graph."""
+        read = list(levels)[-1:] if self.settings.readout == "last" else levels
+        return torch.cat([readout(level.x, level.batch) for level in read], dim=1)
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         """The graphs after each pooling layer that keeps nodes."""
@@ -240,6 +243,18 @@ def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
     return resolve(settings.pool).prepare(dataset, settings.ratios)
 
 
+# Around the paper's settings: widths, dropout and ratios; convolution, learning rates and batches as those that Errica
+# and others (A Fair Comparison of Graph Neural Networks, ICLR 2020) try of other systems.
+SEARCH = {
+    "hidden_channels": (32, 48, 64, 128),
+    "ratios": ((0.8, 0.6, 0.4), (0.9, 0.8, 0.7), (0.8, 0.6), (0.5, 0.5)),
+    "conv": ("gcn", "gin"),
+    "dropout": (0.0, 0.3, 0.5),
+    "lr": (0.0003, 0.001, 0.003, 0.01),
+    "weight_decay": (0.0, 0.0008, 0.005),
+    "batch_size": (32, 64, 128),
+}
+
 SPEC = ModelSpec(
     name="tapnet",
     system="TAPNet",
@@ -256,5 +271,6 @@ SPEC = ModelSpec(
     ),
     on_dataset=activation_on,
     molecules=MOLECULES,
+    search=SEARCH,
     prepare=_prepare,
 )

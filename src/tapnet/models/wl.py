@@ -69,9 +69,11 @@ def prepare(dataset: GraphDataset, settings: WLSettings) -> GraphDataset:
             f"wl compares the categories of nodes, and the features of {dataset.name} are numbers: "
             "load it with features 'labels' or 'degrees'"
         )
-    known, heights = dataset.prepared.get("wl"), settings.heights
-    if isinstance(known, Kernels) and known.heights == heights:
+    known, wanted, usual = dataset.prepared.get("wl"), settings.heights, WLSettings().heights
+    if isinstance(known, Kernels) and known.heights == wanted:
         return dataset
+    # The heights of a search come one by one: one cached computation for all of them.
+    heights = usual if len(wanted) == 1 and wanted[0] in usual else wanted
     counts = cache(lambda: label_counts(dataset, max(heights)))  # only if a kernel is not in the cache
 
     def compute(i: int) -> dict[str, Array]:
@@ -87,7 +89,9 @@ def prepare(dataset: GraphDataset, settings: WLSettings) -> GraphDataset:
         "wl", dataset.checksum, {"heights": heights}, len(heights), compute, title, at_once=1, fits=fits
     )
     matrices = stored["kernel"].values.view(len(heights), len(dataset), len(dataset))
-    return replace(dataset, prepared={**dataset.prepared, "wl": Kernels(heights, matrices)})
+    if heights != wanted:
+        matrices = matrices[[heights.index(height) for height in wanted]]
+    return replace(dataset, prepared={**dataset.prepared, "wl": Kernels(wanted, matrices)})
 
 
 def kernel(counts: list[Any], height: int) -> Array:
@@ -111,6 +115,8 @@ def fit(dataset: GraphDataset, settings: WLSettings, train: Tensor, test: Tensor
 
 def choose(kernels: Kernels, y: Array, settings: WLSettings) -> tuple[int, float]:
     """The height and C with the most graphs right in a cross-validation; of equal ones, the lowest and smallest."""
+    if len(settings.heights) == len(settings.penalties) == 1:
+        return settings.heights[0], settings.penalties[0]
     folds = _folds(y, settings.inner_folds)
 
     def graphs_right(height: int, penalty: float) -> int:
@@ -146,6 +152,13 @@ def _predicted(matrix: Array, y: Array, train: Array, test: Array, penalty: floa
     return predicted
 
 
+# One height and one C each, of the grid that the system's own choice has; that choice is the usual configuration.
+SEARCH = {
+    "heights": tuple((height,) for height in WLSettings().heights),
+    "penalties": tuple((penalty,) for penalty in WLSettings().penalties),
+}
+
+
 SPEC = ModelSpec(
     name="wl",
     system="WL",
@@ -155,6 +168,8 @@ SPEC = ModelSpec(
     "chosen by 5-fold cross-validation within the training graphs",
     settings=WLSettings,
     reads_weights=False,
+    search=SEARCH,
     prepare=prepare,
     fit=fit,
+    tasks=("classification",),
 )

@@ -121,6 +121,9 @@ class TAPooling(SelectPooling):
 
     paper = "Gao, Liu, Ji: Topology-Aware Graph Pooling Networks, TPAMI"
     year = 2021
+    about = "keeps the nodes that their neighbours and the whole graph vote for, with more votes for high degrees"
+    cost = "O(E·d + N·d²)"
+    memory = "O(N·d + E)"
 
     def __init__(
         self,

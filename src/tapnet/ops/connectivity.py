@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
 
@@ -33,3 +35,15 @@ class Connectivity:
 
     def __add__(self, other: Connectivity) -> Connectivity:
         return Connectivity(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+def components(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """[N] the lowest node of the component that each node is in; edges count in both directions."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = edge_index.cpu().numpy()
+    matrix = csr_array((np.ones(ends.shape[1], dtype=np.int8), (ends[0], ends[1])), shape=(num_nodes, num_nodes))
+    label = connected_components(matrix, directed=False)[1]
+    lowest = np.unique(label, return_index=True)[1]
+    return torch.from_numpy(lowest[label]).to(edge_index.device)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from tapnet._loops.jit import Array
 
-ChainKind = Literal["eigen", "haar"]
+ChainKind = Literal["eigen", "haar", "ndp"]
 RAMP = 1e-5  # what settles the eigenvectors of a repeated eigenvalue, see eigenvectors
 VERSION = 1  # raised when the same graphs give other matrices, so that old ones in the cache are not taken for new
 
@@ -25,7 +25,7 @@ class Chain:
     """How graphs are coarsened and pooled: everything that is computed for a graph follows from it."""
 
     kind: ChainKind
-    ratios: tuple[float | int, ...]  # of the graph as it comes into each pooling layer
+    ratios: tuple[float | int, ...]  # of the graph as it comes into each pooling layer; of "ndp" their number counts
     vectors: int = 1  # H: the vectors that EigenPooling takes of each cluster
 
     def __eq__(self, other: object) -> bool:
@@ -199,9 +199,14 @@ def chain_arrays(adjacency: Array, chain: Chain, clusters: Sequence[int]) -> dic
     else:
         bases = haar_matrices([step.label for step in steps], len(steps[-1].adjacency))
         matrices = [csr_array(basis.T) for basis in bases]
+    return step_arrays(matrices, [csr_array(step.adjacency) for step in steps])
+
+
+def step_arrays(matrices: Sequence[Any], adjacencies: Sequence[Any]) -> dict[str, Array]:
+    """The sparse pooling matrices and coarser graphs of a graph as arrays by name."""
     arrays: dict[str, Array] = {}
-    for i, (step, matrix) in enumerate(zip(steps, matrices, strict=True)):
-        for name, rows in ((f"pooling {i}", matrix), (f"adjacency {i}", csr_array(step.adjacency))):
+    for i, pair in enumerate(zip(matrices, adjacencies, strict=True)):
+        for name, rows in zip((f"pooling {i}", f"adjacency {i}"), pair, strict=True):
             arrays[f"{name} count"] = np.diff(rows.indptr).astype(np.int32)
             arrays[f"{name} column"] = rows.indices.astype(np.int32)
             arrays[f"{name} value"] = rows.data.astype(np.float32)

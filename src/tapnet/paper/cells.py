@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from tapnet.experiments.statistics import Comparison, corrected_t_test
+from tapnet.experiments.statistics import Difference, corrected_t_test
 from tapnet.experiments.summary import COMMON_EPOCH, Summary
 from tapnet.experiments.trial import ARITHMETIC, TrialResult, digest
 from tapnet.models.registry import find_model
@@ -92,7 +92,7 @@ class Cell:
     protocol: Protocol
     printed: Printed | None
     results: tuple[TrialResult, ...]
-    against_tapnet: Comparison | None = None
+    against_tapnet: Difference | None = None
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -176,7 +176,7 @@ def make_cells(
     return cells
 
 
-def _compared(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> Comparison | None:
+def _compared(ours: Sequence[TrialResult], usual: Sequence[TrialResult]) -> Difference | None:
     """None where nothing is stored of the same folds of the same data."""
     if not usual:
         return None

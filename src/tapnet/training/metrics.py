@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tapnet.data.dataset import Task
 from tapnet.errors import SettingError, did_you_mean
+from tapnet.models.majority import trivial_predictions as trivial_predictions
 
 Array = NDArray[Any]
 ROUNDING = 1e-3  # of percents; those of stored trials have six digits
@@ -189,25 +190,3 @@ def find_metrics(names: str | Iterable[str] | None, task: Task) -> list[Metric]:
             raise SettingError(f"the metric {word} is not for {task}; known for it are {fitting}")
         found.append(METRICS[word])
     return found
-
-
-def trivial_predictions(task: Task, y: Array, train: Array, test: Array, num_classes: int) -> Array:
-    """What a predictor says that knows only the training targets: how frequent each class is, or their mean.
-
-    Args:
-        task: what is predicted.
-        y: ``[G]`` or ``[G, T]`` of all graphs.
-        train: the numbers of the training graphs.
-        test: the numbers of the test graphs.
-        num_classes: C.
-
-    Returns:
-        ``[n, C]`` or ``[n, T]``: the same for each test graph.
-    """
-    if task == "classification":
-        row = np.bincount(y[train], minlength=num_classes) / len(train)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a column without a value
-            row = np.nan_to_num(np.nanmean(y[train].astype(np.float64), axis=0))
-    return np.tile(row, (len(test), 1))

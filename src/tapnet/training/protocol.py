@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.data.splits import Split, split_by_folds, stratified_folds
+from tapnet.data.splits import Split, Splits, grouped_folds, hold_out, split_by_folds, stratified_folds
 from tapnet.errors import SettingError
 from tapnet.training.metrics import METRICS
 
-Protocol = Literal["paper", "fair"]
+Protocol = Literal["paper", "fair", "nested"]
 PROTOCOLS: dict[Protocol, str] = {
     "paper": "best test epoch of each fold",
     "fair": "epoch with the lowest validation loss",
+    "nested": "epoch with the lowest validation loss",
 }
 
 
-def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int) -> Split:
-    """Splits the graphs for one fold: ``fair`` keeps the next fold for validation, ``paper`` trains on all others.
+def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int, fold_seed: int = 0) -> Split:
+    """Splits the graphs for one fold: ``paper`` trains on all other folds, ``fair`` keeps the next one for validation.
+
+    ``nested`` keeps a tenth of the other folds for validation. Splits of the user's own may name the graphs that
+    validate.
 
     Args:
         dataset: The graphs, with the user's own splits if there are any.
         protocol: The protocol.
         folds: The number of folds.
         fold: The fold that tests, counted from 0.
+        fold_seed: Of the order in which graphs are dealt to folds.
 
     Returns:
         The numbers of the graphs that train, validate and test.
@@ -36,16 +42,55 @@ def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int) -> S
         SettingError: The protocol is not known, or so many folds cannot be made.
     """
     check_protocol(protocol, folds, fold, dataset.splits is not None)
-    return next(splits(dataset, protocol, folds, [fold]))
+    return next(splits(dataset, protocol, folds, [fold], fold_seed))
 
 
-def splits(dataset: GraphDataset, protocol: Protocol, folds: int, numbers: Iterable[int]) -> Iterator[Split]:
+def splits(
+    dataset: GraphDataset, protocol: Protocol, folds: int, numbers: Iterable[int], fold_seed: int = 0
+) -> Iterator[Split]:
     """`split` for several of the folds, which are made once."""
     own = dataset.splits
     if own is None:
-        parts = stratified_folds(dataset.y, folds)
-        return (split_by_folds(parts, number, validation=protocol == "fair") for number in numbers)
+        parts = stratified_folds(dataset.y, folds, fold_seed)
+        found = (split_by_folds(parts, number, validation=protocol == "fair") for number in numbers)
+        return (_with_hold_out(dataset, part, fold_seed) for part in found) if protocol == "nested" else found
+    if fold_seed and own.groups is not None:
+        drawn = grouped_folds(own.groups, folds, fold_seed, dataset.y)
+        own = replace(own, parts=tuple(split_by_folds(drawn, i, validation=False) for i in range(folds)))
+    if protocol == "nested":
+        return (_with_hold_out(dataset, own.parts[number], fold_seed) for number in numbers)
     return (_with_or_without_validation(own.parts, number, protocol) for number in numbers)
+
+
+def _with_hold_out(dataset: GraphDataset, part: Split, seed: int) -> Split:
+    """The split with a tenth of its training graphs kept for validation, unless it has some."""
+    if part.validation is not None:
+        return part
+    groups = None if dataset.splits is None else dataset.splits.groups
+    return Split(*hold_out(dataset.y, part.train, seed, groups), part.test)
+
+
+def validation_splits(dataset: GraphDataset, folds: int) -> Splits:
+    """Splits that serve to choose settings: the folds validate, nothing is tested.
+
+    Where the user's own splits are given graph by graph, their validation graphs (or a tenth of their training graphs)
+    validate, and their test graphs are left out.
+
+    Args:
+        dataset: The graphs, with the user's own splits if there are any.
+        folds: The number of folds, where they are drawn.
+
+    Returns:
+        The splits, without test graphs.
+    """
+    own = dataset.splits
+    check_protocol("paper", folds, own_splits=own is not None)
+    if own is not None and own.groups is None:
+        parts = [_with_hold_out(dataset, part, 0) for part in own.parts]
+        return Splits(own.name, tuple(part._replace(test=part.test[:0]) for part in parts))
+    whole = splits(dataset, "paper", folds, range(folds))
+    name = f"{folds} folds" if own is None else own.name
+    return Splits(f"{name}, for validation", tuple(Split(p.train, p.test, p.test[:0]) for p in whole))
 
 
 def _with_or_without_validation(parts: Sequence[Split], fold: int, protocol: Protocol) -> Split:
@@ -95,11 +140,20 @@ class Reading(NamedTuple):
 
 
 def test_metric(curves: Mapping[str, Sequence[float]]) -> str:
-    """The name of the metric that the test curve has."""
+    """The name of the metric that the test curve has; of a trial that is not tested, that of its validation."""
+    return _scored(curves)[1]
+
+
+def _scored(curves: Mapping[str, Sequence[float]]) -> tuple[str, str]:
+    """The part of the graphs that scores are read off, and the metric that they are of."""
     found = [name.removeprefix("test_") for name in curves if name.startswith("test_")]
-    if len(found) != 1 or found[0] not in METRICS:
+    if len(found) == 1 and found[0] in METRICS:
+        return "test", found[0]
+    validated = [name.removeprefix("validation_") for name in curves if name.startswith("validation_")]
+    metrics = [name for name in validated if name in METRICS]
+    if found or not metrics:
         raise ValueError("curves without one of a test metric")
-    return found[0]
+    return "validation", metrics[0]
 
 
 def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], select_by: str = "") -> Reading:
@@ -108,21 +162,26 @@ def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], 
     Args:
         protocol: which epoch counts.
         curves: of the trial.
-        select_by: the metric on the validation graphs that chooses the epoch of ``fair``; empty for their loss.
+        select_by: the metric on the validation graphs that chooses the epoch of ``fair`` and ``nested``; empty for
+            their loss.
     """
     found = readings(curves)
     if len(curves) == 1:
         return found["last_epoch"]
     if protocol == "paper":
         return found["best_test_epoch"]
-    return found[f"best_validation_{select_by}" if select_by else "lowest_validation_loss"]
+    part, metric = _scored(curves)
+    epoch = best_epoch(select_by or "loss", curves[f"validation_{select_by or 'loss'}"])
+    return Reading(epoch + 1, curves[f"{part}_{metric}"][epoch])
 
 
 def readings(curves: Mapping[str, Sequence[float]]) -> dict[str, Reading]:
     """All readings of the curves by name; the first of equal epochs counts."""
-    metric = test_metric(curves)
-    scores = curves[f"test_{metric}"]
-    epochs = {"best_test_epoch": best_epoch(metric, scores), "last_epoch": len(scores) - 1}
+    part, metric = _scored(curves)
+    scores = curves[f"{part}_{metric}"]
+    epochs = {"last_epoch": len(scores) - 1}
+    if part == "test":
+        epochs = {"best_test_epoch": best_epoch(metric, scores), **epochs}
     if curves.get("validation_loss"):
         epochs["lowest_validation_loss"] = best_epoch("loss", curves["validation_loss"])
     for name, values in curves.items():

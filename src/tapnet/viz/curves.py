@@ -1,30 +1,32 @@
-"""Pictures of a cross-validation: learning curves and the confusion matrix."""
+"""Pictures of a cross-validation: learning curves, the confusion matrix, and how well probabilities hold."""
 
 from __future__ import annotations
 
 import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.errors import DataError
+from tapnet.errors import DataError, SettingError
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import test_metric
-from tapnet.viz.style import COLOURS, INK, new_figure
+from tapnet.viz.style import COLOURS, GREY, INK, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from tapnet.experiments.cross_validate import CrossValidation
+    from tapnet.inference.calibration import Calibration
 
 
 def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = None) -> Figure:
-    """Draws the learning curves of a cross-validation, and its confusion matrix where models and data are here.
+    """Draws a cross-validation: learning curves, confusion matrix (with models and data here), reliability diagram.
 
     Args:
         run: The result of :func:`tapnet.cross_validate`, or the folder of a run.
@@ -43,19 +45,22 @@ def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = No
         >>> import tapnet
         >>> figure = plot_run(tapnet.cross_validate("MUTAG", epochs=2, folds=3, out="run"))  # doctest: +SKIP
     """
+    from tapnet.experiments.calibration import calibration
     from tapnet.experiments.load_run import confusion_matrix, load_run
 
     result = load_run(run) if isinstance(run, str | Path) else run
     if not result.has_epochs:
         model = result.results[0].trial.model
         raise DataError(f"{run}: {model} is not trained in epochs, so there are no curves to show")
-    counted = confusion_matrix(result, data_dir)
+    counted, calibrated = confusion_matrix(result, data_dir), None
+    with suppress(SettingError):  # numbers, or a run without predictions
+        calibrated = calibration(result)
     if counted is None and result.results[0].trial.task == "classification":
         warnings.warn(
             "no confusion matrix: the run's models, or the data that it was trained on, are not here", stacklevel=2
         )
     confusion, classes = counted or (None, ())
-    return draw_run([r.curves for r in result.results], confusion, classes, repr(result))
+    return draw_run([r.curves for r in result.results], confusion, classes, repr(result), calibrated)
 
 
 def draw_run(
@@ -63,15 +68,18 @@ def draw_run(
     confusion: NDArray[np.int64] | None,
     classes: Sequence[str],
     title: str,
+    calibration: Calibration | None = None,
 ) -> Figure:
-    """Draws the learning curves of a cross-validation, and the confusion matrix over all test folds.
+    """Draws the learning curves of a cross-validation, its confusion matrix and its reliability diagram.
 
     Args:
         curves: For each fold, the values of ``test_accuracy``, ``validation_accuracy``, ``train_loss`` and
             ``validation_loss`` by epoch, where there are any. Their mean is drawn with its standard deviation.
-        confusion: How many graphs of each class (row) were predicted as each class (column); None leaves it out.
+        confusion: How many graphs of each class (row) were predicted as each class (column), over all test folds; None
+            leaves it out.
         classes: The names of the classes.
         title: Written above the picture.
+        calibration: What the reliability diagram shows; None leaves it out.
 
     Returns:
         The figure; :func:`~tapnet.viz.style.save` writes it.
@@ -79,7 +87,7 @@ def draw_run(
     metric = test_metric(curves[0])
     names = {f"test_{metric}": "test", f"validation_{metric}": "validation"}
     losses = {"train_loss": "training", "validation_loss": "validation"}
-    panels = 2 + (confusion is not None)
+    panels = 2 + (confusion is not None) + (calibration is not None)
     figure, axes = new_figure(3.6 * panels, 3.6, 1, panels)
     for ax, shown, word in zip(axes.flat, (names, losses), (metric_title(metric), "loss"), strict=False):
         for i, (key, label) in enumerate(shown.items()):
@@ -98,13 +106,50 @@ def draw_run(
         ax.legend(fontsize=8, frameon=False)
     if confusion is not None:
         _draw_confusion(axes[0, 2], confusion, classes)
+    if calibration is not None:
+        _draw_reliability(axes[0, -1], calibration)
     figure.suptitle(textwrap.fill(title, 45 * panels), fontsize=10, parse_math=False)
+    return figure
+
+
+def draw_calibration(calibration: Calibration) -> Figure:
+    """Draws a reliability diagram: how often predictions of each probability are right, before and after calibration.
+
+    Args:
+        calibration: Of :func:`tapnet.calibration`.
+
+    Returns:
+        The figure; :func:`~tapnet.viz.style.save` writes it.
+    """
+    figure, axes = new_figure(4.2, 4.2)
+    _draw_reliability(axes[0, 0], calibration)
     return figure
 
 
 def metric_title(metric: str) -> str:
     """A metric as the title of an axis."""
     return f"{metric.replace('_', ' ')}{' in percent' if METRICS[metric].percent else ''}"
+
+
+def _draw_reliability(ax: Axes, calibration: Calibration) -> None:
+    """The area of a point is the share of predictions in its bin."""
+    shown = ("before",) if calibration.method == "none" else ("before", "after")
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="perfect")
+    for when, colour, line, marker in zip(shown, COLOURS, ("-", "--"), "os", strict=False):
+        curve = calibration.curves[when]
+        error = f"error {curve.error:.3f}"
+        label = f"as predicted, {error}" if when == "before" else f"{calibration.method}, {error}"
+        ax.plot(curve.confidence, curve.frequency, color=colour, linestyle=line, label=label)
+        areas = 10 + 190 * curve.count / curve.count.sum()
+        ax.scatter(curve.confidence, curve.frequency, areas, color=colour, marker=marker, edgecolor="white", zorder=3)
+    lowest = min(float(curve.confidence.min(initial=1)) for curve in calibration.curves.values())
+    ax.set_xlim(0.48 if lowest >= 0.5 else -0.02, 1.02)
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_xlabel("predicted probability", fontsize=8)
+    ax.set_ylabel("share that is right", fontsize=8)
+    ax.tick_params(labelsize=8)
+    ax.grid(color="#eeeeee")
+    ax.legend(fontsize=8, frameon=False, loc="lower right")
 
 
 def _draw_confusion(ax: Axes, confusion: NDArray[np.int64], classes: Sequence[str]) -> None:

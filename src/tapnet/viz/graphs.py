@@ -132,8 +132,8 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     large, panels = len(at) > MANY_NODES, len(layers) + 1
     columns = -(-panels // 2) if large and panels > 2 else panels
     rows, width = -(-panels // columns), LARGE_PANEL_INCHES if large else PANEL_INCHES
-    usual = _node_size(at, width)
-    thickness = _edge_width(usual, len(at), edges.shape[1])
+    usual = node_size(at, width)
+    thickness = edge_width(usual, len(at), edges.shape[1])
     look = _look(graph, lettered=usual >= LEAST_LETTERED_NODE)
     height = rows * (0.75 + width * float(np.clip(np.ptp(at[:, 1]) / (np.ptp(at[:, 0]) or 1), FLATTEST, 1)))
     figure, axes = new_figure(0.4 + width * columns, 0.9 + height, rows, columns)
@@ -181,6 +181,12 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
     return figure
 
 
+def node_marks(graph: ExplainedGraph, area: float) -> list[str]:
+    """What is written into each node of a graph whose circles have this area: letters for its category."""
+    look = _look(graph, lettered=area >= LEAST_LETTERED_NODE)
+    return [look.mark[int(c)] for c in graph.category]
+
+
 class _Look(NamedTuple):
     """How the categories of a graph's nodes are drawn."""
 
@@ -222,7 +228,7 @@ def _by_degree(degrees: Mapping[int, int]) -> tuple[dict[int, str], list[tuple[s
     return {c: colour[d] for c, d in degrees.items()}, legend
 
 
-def _node_size(at: NDArray[np.float64], panel: float) -> float:
+def node_size(at: NDArray[np.float64], panel: float) -> float:
     """The area of a node's circle, so that neighbours on paper do not cover each other."""
     from scipy.spatial import KDTree
 
@@ -233,7 +239,7 @@ def _node_size(at: NDArray[np.float64], panel: float) -> float:
     return float(np.clip(diameter**2, SMALLEST_NODE, LARGEST_NODE))
 
 
-def _edge_width(usual: float, nodes: int, edges: int) -> float:
+def edge_width(usual: float, nodes: int, edges: int) -> float:
     """In points: thinner between small nodes, and where a graph is dense."""
     return float(np.clip(np.sqrt(usual) / 9 * min(1.0, np.sqrt(4 * nodes / max(edges, 1))), 0.25, 1.6))
 

@@ -17,6 +17,7 @@ from tapnet.viz.style import PALE, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
     from matplotlib.path import Path
 
@@ -45,6 +46,8 @@ def draw_molecule(
     colours: Sequence[str | None] | None = None,
     sizes: Sequence[float] | None = None,
     faint: Sequence[bool] | NDArray[np.bool_] | None = None,
+    outlines: Sequence[str | None] | None = None,
+    bonds: Sequence[tuple[int, int, str, float]] = (),
 ) -> None:
     """Draws a molecule: RDKit's coordinates, bond orders, wedges, and symbols of atoms that are not carbon.
 
@@ -54,6 +57,8 @@ def draw_molecule(
         colours: A circle of this colour is drawn behind each atom; None: no circle.
         sizes: The diameter of each circle, 1 being the usual one.
         faint: Which atoms are drawn pale, with their bonds.
+        outlines: The colour of a line around each circle; None: no line.
+        bonds: Bands behind bonds: both atoms, the colour, and the width in points.
 
     Raises:
         DataError: The SMILES is not valid, or has another number of atoms than the other arguments say.
@@ -67,7 +72,7 @@ def draw_molecule(
     from matplotlib.patches import Circle, PathPatch
 
     at, strokes = _picture(smiles)
-    for what, given in (("colours", colours), ("sizes", sizes), ("atoms to be faint", faint)):
+    for what, given in (("colours", colours), ("sizes", sizes), ("atoms to be faint", faint), ("outlines", outlines)):
         if given is not None and len(given) != len(at):
             raise DataError(f"{printable(smiles)[:60]}: {len(at)} atoms, but {len(given)} {what}")
     corners = np.concatenate([at, *(stroke.path.vertices for stroke in strokes)])
@@ -79,9 +84,13 @@ def draw_molecule(
     ax.axis("off")
     box = ax.get_window_extent()
     points = min(box.width, box.height) / (2 * half) * 72 / ax.figure.dpi  # of a pixel of RDKit
+    for first, second, band, width in bonds:
+        ax.plot(*at[[first, second]].T, color=band, linewidth=width, solid_capstyle="round", zorder=0.6)
     for i, colour in enumerate(colours or ()):
         if colour is not None:
-            ax.add_patch(Circle(tuple(at[i]), 9 * (1 if sizes is None else sizes[i]), facecolor=colour, linewidth=0))
+            line = None if outlines is None else outlines[i]
+            look: dict[str, Any] = {"facecolor": colour, "edgecolor": line or "none", "linewidth": 1.2 if line else 0}
+            ax.add_patch(Circle(tuple(at[i]), 9 * (1 if sizes is None else sizes[i]), **look))
     for stroke in strokes:
         is_faint = faint is not None and any(faint[atom] for atom in stroke.atoms)
         fill, line = ((PALE if c != "none" else c) if is_faint else c for c in (stroke.fill, stroke.line))
@@ -89,21 +98,34 @@ def draw_molecule(
         ax.add_patch(PathPatch(stroke.path, linewidth=max(0.5, stroke.width * points) if stroke.width else 0, **look))
 
 
-def diverging_colours(values: Sequence[float] | NDArray[np.float64]) -> list[str | None]:
+def atom_positions(smiles: str) -> NDArray[np.float64]:
+    """``[n, 2]`` where `draw_molecule` draws each atom."""
+    return _picture(smiles)[0]
+
+
+def diverging_scale() -> LinearSegmentedColormap:
+    """Blue for what is lowest, white in the middle, orange for what is highest: pale enough for letters over it."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("diverging", ["#5aa2d6", "#ffffff", "#f0a43c"])
+
+
+def diverging_colours(values: Sequence[float] | NDArray[np.float64], largest: float | None = None) -> list[str | None]:
     """Colours for `draw_molecule`: blue for the lowest negative value, white for 0, orange for the highest.
 
     Args:
         values: A number for each atom; the scale is the same on both sides of 0.
+        largest: Where the scale ends; None: at the largest of the values.
 
     Returns:
         A colour for each atom; None where the value is 0 or not known.
     """
-    from matplotlib.colors import LinearSegmentedColormap, to_hex
+    from matplotlib.colors import to_hex
 
     numbers = np.nan_to_num(np.asarray(values, dtype=np.float64))
-    largest = np.abs(numbers).max(initial=0)
-    scale = LinearSegmentedColormap.from_list("diverging", ["#5aa2d6", "#ffffff", "#f0a43c"])
-    return [to_hex(scale(0.5 + 0.5 * number / largest)) if number else None for number in numbers]
+    end = np.abs(numbers).max(initial=0) if largest is None else largest
+    scale = diverging_scale()
+    return [to_hex(scale(0.5 + 0.5 * number / end)) if number else None for number in numbers]
 
 
 def draw_explained_molecule(graph: ExplainedGraph) -> Figure:

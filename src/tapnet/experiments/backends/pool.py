@@ -377,7 +377,7 @@ def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> b
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(theirs, events)) as pool:
 
         def run(left: Sequence[Trial]) -> list[Trial]:
-            with processes.block_sigint():
+            with processes.block_sigint(), processes.main_module_hidden():
                 futures = [pool.submit(_attempt_in_worker, trial) for trial in left]
             listen(futures, events, session, stop_all)
             return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]

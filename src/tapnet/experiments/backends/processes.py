@@ -39,6 +39,19 @@ def get_ready() -> None:
             ensure_running()
 
 
+@contextlib.contextmanager
+def main_module_hidden() -> Iterator[None]:
+    """Processes started within this do not run the user's script again, which need not guard its calls for that."""
+    main = sys.modules["__main__"]
+    names = ["__spec__", "__file__"]
+    hidden = {name: vars(main).pop(name) for name in names if name in vars(main)}
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)
+
+
 def end_with_parent() -> None:
     """A parent that was killed cannot tell its processes; without this, in a thread, they would go on alone."""
     parent = multiprocessing.parent_process()

@@ -98,8 +98,9 @@ def _run_trials(ray: Any, trials: Sequence[Trial], session: Session, cluster: Cl
                 if answer.model is not None:
                     store.save_model(running[one], *answer.model)
                 store.save(answer.result)
-                store.drop_checkpoint(running[one])
-                done.add(running[one].key)
+                if running[one].tested:
+                    store.drop_checkpoint(running[one])
+                    done.add(running[one].key)
         events, checkpoints = ray.get(mailbox.take.remote([running.pop(one).key for one in ended]))
         for key, packed in checkpoints.items():
             if key not in done:

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 from torch import Tensor, nn
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Prepared
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.ops.csr import Norm
 
-Kind = Literal["select", "merge", "none"]
+Kind = Literal["select", "merge", "readout", "none"]
 M = TypeVar("M", bound=nn.Module)
 
 
@@ -57,9 +57,14 @@ class Pooling(nn.Module, ABC):
     for their scores only. A layer that merges nodes implements ``forward`` and sets ``out_channels``.
 
     Attributes:
-        kind: ``"select"`` (keeps nodes), ``"merge"`` (makes new ones) or ``"none"``.
-        paper: where the layer is from.
+        kind: ``"select"`` (keeps nodes), ``"merge"`` (makes new ones), ``"readout"`` (makes one of a graph) or
+            ``"none"``.
+        paper: where the layer is from: authors, title, venue.
         year: when it appeared.
+        about: what is kept or merged, in one sentence; without it, the docstring's first line is shown.
+        losses: the names of the losses whose sum is ``Pooled.loss`` while training.
+        cost: the time of a call, for N nodes, E edges and d features in B graphs, K clusters each.
+        memory: the size of what a call makes.
         in_channels: d, the size of each node's features.
         out_channels: d', that of the features that come out.
     """
@@ -67,6 +72,10 @@ class Pooling(nn.Module, ABC):
     kind: ClassVar[Kind] = "merge"
     paper: ClassVar[str] = ""
     year: ClassVar[int | None] = None
+    about: ClassVar[str] = ""
+    losses: ClassVar[tuple[str, ...]] = ()
+    cost: ClassVar[str] = ""
+    memory: ClassVar[str] = ""
     in_channels: int
     out_channels: int
 
@@ -91,6 +100,10 @@ class Pooling(nn.Module, ABC):
     def prepare(cls, dataset: GraphDataset, ratios: Sequence[float | int]) -> GraphDataset:
         """The data set with what layers of these ratios would else compute for each batch; by default as it is."""
         return dataset
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """What this layer would else compute for each batch, of the graphs alone; by default nothing."""
+        return {}
 
     def elements(self, nodes: int) -> int:
         """The size of the largest tensor that a graph padded to so many nodes takes; 0: the layer pads none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
@@ -15,12 +15,13 @@ from torch.nn.functional import embedding_bag
 from tapnet._loops.jit import Array, array
 from tapnet._loops.ranges import offsets, repeated
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Prepared
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.io.computed_cache import PerItem, computed_now, computed_once
 from tapnet.nn.pool.base import Pooled, Pooling, PoolSetup
 from tapnet.nn.pool.select import check_ratio, kept_nodes
+from tapnet.ops.decimation import decimation_arrays
 from tapnet.ops.precision import full_precision, widened
 from tapnet.ops.spectral import VERSION, Chain, ChainKind, chain_arrays, dense
 
@@ -64,8 +65,16 @@ class ChainPooling(Pooling):
     def prepare(cls, dataset: GraphDataset, ratios: Sequence[float | int], vectors: int | None = None) -> GraphDataset:
         """The data set with the chains of its graphs, computed once and cached."""
         chain = make_chain(cls.chain_kind, ratios, cls.default_vectors if vectors is None else vectors)
-        chains = chains_of_dataset(dataset, chain, chain_sizes(chain, dataset.nodes_per_graph))
+        chains = chains_of_dataset(dataset, chain)
         return replace(dataset, prepared={**dataset.prepared, cls.chain_kind: chains})
+
+    def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
+        """The chains of the graphs, as `prepare` has them, but not cached; the first step has them for all."""
+        if self.level > 0:
+            return {}
+        arrays = computed_now(len(dataset), _compute(dataset, self.chain))
+        sizes = chain_sizes(self.chain, dataset.nodes_per_graph, arrays)
+        return {self.chain_kind: Chains(self.chain, sizes, arrays)}
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
         """[N, in] → [K, out] and the coarser graphs, whose edges have weights."""
@@ -86,7 +95,7 @@ class ChainPooling(Pooling):
             return levels
         if self.level > 0:
             raise ValueError(f"step {self.level} of a chain pools the graphs that step {self.level - 1} returned")
-        return chains_of_batch(batch, self.chain, chain_sizes(self.chain, batch.nodes_per_graph))
+        return chains_of_batch(batch, self.chain)
 
     def extra_repr(self) -> str:
         """What ``print`` shows of the layer."""
@@ -108,9 +117,17 @@ def make_chain(kind: ChainKind, ratios: Sequence[float | int], vectors: int = 1)
     return Chain(kind, tuple(check_ratio(ratio) for ratio in ratios), vectors)
 
 
-def chain_sizes(chain: Chain, sizes: Tensor) -> Tensor:
-    """[G] nodes → [steps + 1, G]: theirs, and those of the coarser graphs."""
+def chain_sizes(chain: Chain, sizes: Tensor, arrays: Mapping[str, PerItem] | None = None) -> Tensor:
+    """[G] nodes → [steps + 1, G]: theirs, and those of the coarser graphs.
+
+    How many "ndp" leaves the arrays of the chains say; where they are not there yet, all nodes at most.
+    """
     steps = [sizes]
+    if chain.kind == "ndp":
+        found = (
+            sizes if arrays is None else arrays[f"adjacency {i} count"].ptr.diff() for i in range(len(chain.ratios))
+        )
+        return torch.stack([sizes, *found])
     for ratio in chain.ratios:
         steps.append(kept_nodes(ratio, steps[-1]))
     return torch.stack(steps)
@@ -189,25 +206,44 @@ class Chains:
         return Rows(offsets(count).int(), (column + repeated(ptr[:-1], begin.diff())).int(), value)
 
 
-def chains_of_dataset(dataset: GraphDataset, chain: Chain, sizes: Tensor) -> Chains:
+def chains_of_dataset(dataset: GraphDataset, chain: Chain) -> Chains:
     """Computed once, then read from the cache."""
-    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
-
-    def compute(graph: int) -> Mapping[str, Array]:
-        matrix = dense(rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1], col)
-        return chain_arrays(matrix, chain, sizes[1:, graph].tolist())
-
+    compute = _compute(dataset, chain)
     settings = {"ratios": chain.ratios, "vectors": chain.vectors, "version": VERSION}
     title = f"{dataset.name}: coarser graphs"
 
     def fits(arrays: Mapping[str, PerItem]) -> bool:
-        steps = range(len(chain.ratios))
+        steps, sizes = range(len(chain.ratios)), chain_sizes(chain, dataset.nodes_per_graph, arrays)
+        if chain.kind == "ndp" and not all((arrays[f"pooling {i} count"].values == 1).all() for i in steps):
+            return False
         pooling = (_fits(arrays, f"pooling {i}", sizes[i + 1] * chain.vectors, sizes[i]) for i in steps)
         adjacency = (_fits(arrays, f"adjacency {i}", sizes[i + 1], sizes[i + 1]) for i in steps)
         return all(pooling) and all(adjacency)
 
     arrays = computed_once(chain.kind, dataset.checksum, settings, len(dataset), compute, title, fits=fits)
-    return Chains(chain, sizes, arrays)
+    return Chains(chain, chain_sizes(chain, dataset.nodes_per_graph, arrays), arrays)
+
+
+def graph_arrays(
+    rowptr: Array, col: Array, chain: Chain, clusters: Sequence[int], first: int = 0, weight: Array | None = None
+) -> Mapping[str, Array]:
+    """All that is kept of one graph, given its part of compressed rows; edges count in both directions."""
+    if chain.kind == "ndp":
+        return decimation_arrays(rowptr, col, len(chain.ratios), first, weight)
+    matrix = dense(rowptr, col, first, weight)
+    return chain_arrays(np.maximum(matrix, matrix.T), chain, clusters)
+
+
+def _compute(dataset: GraphDataset, chain: Chain) -> Callable[[int], Mapping[str, Array]]:
+    """What computes the arrays of one graph."""
+    node_ptr, rowptr, col = map(array, (dataset.node_ptr, dataset.rowptr, dataset.col))
+    expected = chain_sizes(chain, dataset.nodes_per_graph)
+
+    def compute(graph: int) -> Mapping[str, Array]:
+        rows = rowptr[node_ptr[graph] : node_ptr[graph + 1] + 1]
+        return graph_arrays(rows, col, chain, expected[1:, graph].tolist())
+
+    return compute
 
 
 def _fits(arrays: Mapping[str, PerItem], name: str, rows: Tensor, columns: Tensor) -> bool:
@@ -222,16 +258,17 @@ def _fits(arrays: Mapping[str, PerItem], name: str, rows: Tensor, columns: Tenso
     return widest is not None and bool(((column.values >= 0) & (column.values < widest)).all())
 
 
-def chains_of_batch(batch: GraphBatch, chain: Chain, sizes: Tensor) -> Levels:
-    """The same for graphs of which nothing is known yet. Edges count in both directions."""
+def chains_of_batch(batch: GraphBatch, chain: Chain) -> Levels:
+    """The same for graphs of which nothing is known yet."""
     ptr, rowptr, col = (array(t.cpu()) for t in (batch.ptr, batch.rowptr, batch.col))
     weight = None if batch.weight is None else array(batch.weight.cpu())
-    sizes = sizes.cpu()
+    nodes = batch.nodes_per_graph.cpu()
+    expected = chain_sizes(chain, nodes)
 
     def compute(graph: int) -> Mapping[str, Array]:
         first, last = ptr[graph], ptr[graph + 1]
-        matrix = dense(rowptr[first : last + 1], col, first, weight)
-        return chain_arrays(np.maximum(matrix, matrix.T), chain, sizes[1:, graph].tolist())
+        return graph_arrays(rowptr[first : last + 1], col, chain, expected[1:, graph].tolist(), first, weight)
 
     arrays = computed_now(batch.num_graphs, compute)
-    return Chains(chain, sizes, arrays).cut(torch.arange(batch.num_graphs)).to(batch.ptr.device)
+    chains = Chains(chain, chain_sizes(chain, nodes, arrays), arrays)
+    return chains.cut(torch.arange(batch.num_graphs)).to(batch.ptr.device)

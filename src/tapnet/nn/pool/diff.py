@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -10,9 +9,9 @@ from torch import Tensor
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
-from tapnet.errors import SettingError
 from tapnet.nn.conv import GraphConv
-from tapnet.nn.pool.base import Pooled, Pooling, PoolSetup
+from tapnet.nn.pool.base import Pooled
+from tapnet.nn.pool.soft import ClusterPooling
 from tapnet.ops.csr import Norm
 from tapnet.ops.dense import adjacency_product, squared_norm, to_padded
 
@@ -48,7 +47,7 @@ def diff_pool(s: Tensor, h: Tensor, batch: GraphBatch | DenseBatch) -> Clusters:
     return Clusters((transposed @ to_padded(h, batch)).flatten(0, 1), DenseBatch(adjacency), link, entropy, s)
 
 
-class DiffPool(Pooling):
+class DiffPool(ClusterPooling):
     r"""The layer from *Hierarchical Graph Representation Learning with Differentiable Pooling* (Ying et al., 2018).
 
     .. math::
@@ -70,32 +69,16 @@ class DiffPool(Pooling):
         "Pooling, NeurIPS"
     )
     year = 2018
+    about = "merges all nodes, softly, into K clusters that a graph convolution assigns"
+    losses = ("link prediction",)
+    cost = "O(E·K + N·K·(d + K))"
+    memory = "O(N·(d + K) + B·K²)"
 
     def __init__(self, in_channels: int, clusters: int, norm: Norm = "neighbour", dropout: float = 0.0) -> None:
-        super().__init__()
-        self.in_channels = self.out_channels = in_channels
-        self.clusters = clusters
+        super().__init__(in_channels, clusters)
         self.assign = GraphConv(in_channels, clusters, norm, dropout, negative_slope=1.0)  # slope 1: no activation
-
-    @classmethod
-    def build(cls, setup: PoolSetup) -> DiffPool:
-        """With as many clusters as the ratios leave of a graph of mean size."""
-        if setup.mean_nodes is None:
-            raise SettingError("pool 'diff' has a fixed number of clusters: it needs mean_nodes, that of the data")
-        nodes = setup.mean_nodes
-        for ratio in setup.ratios[: setup.level + 1]:
-            nodes = ratio if isinstance(ratio, int) else nodes * ratio
-        return cls(setup.in_channels, max(1, math.ceil(nodes)), setup.norm, setup.dropout)
 
     def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
         """[N, d] → [B·K, d] and dense graphs of K nodes each."""
         rows, coarse, link, _, assignment = diff_pool(self.assign(x, batch), x, batch)
         return Pooled(rows, coarse, assignment=assignment.detach(), loss=link)
-
-    def elements(self, nodes: int) -> int:
-        """The padded assignment matrix has n · K."""
-        return nodes * self.clusters
-
-    def extra_repr(self) -> str:
-        """What ``print`` shows of the layer."""
-        return f"{self.in_channels}, clusters={self.clusters}"

@@ -22,5 +22,8 @@ class EigenPool(ChainPooling):
 
     paper = "Ma, Wang, Aggarwal, Tang: Graph Convolutional Networks with EigenPooling, KDD"
     year = 2019
+    about = "merges the nodes of each spectral cluster, by the first eigenvectors of its Laplacian"
+    cost = "O(n³) of each graph, once; then O(N·d)"
+    memory = "O(N·d + E)"
     chain_kind = "eigen"
     default_vectors = 3

@@ -21,4 +21,7 @@ class HaarPool(ChainPooling):
 
     paper = "Wang, Li, Ma, Montúfar, Zhuang, Fan: Haar Graph Pooling, ICML"
     year = 2020
+    about = "merges the nodes of each spectral cluster, by the low frequencies of a Haar basis"
+    cost = "O(n³) of each graph, once; then O(N·d)"
+    memory = "O(N·d + E)"
     chain_kind = "haar"

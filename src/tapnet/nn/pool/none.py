@@ -19,6 +19,9 @@ class NoPool(Pooling):
     """
 
     kind: ClassVar[Kind] = "none"
+    about = "keeps every node"
+    cost = "O(1)"
+    memory = "O(1)"
 
     def __init__(self, in_channels: int) -> None:
         super().__init__()

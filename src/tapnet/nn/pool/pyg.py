@@ -14,6 +14,8 @@ from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.nn.pool.base import Pooled, Pooling, PoolSetup, construct
 
+METADATA = ("kind", "paper", "year", "about", "losses", "cost", "memory")  # that a class may declare, as a Pooling
+
 
 class PyGPooling(Pooling):
     """Makes a layer with PyG's calling convention a ``Pooling``, without editing it.
@@ -159,5 +161,5 @@ def adapt(cls: type[nn.Module]) -> type[PyGPooling]:
         SettingError: if its layers cannot be called as PyG's are; the message says why.
     """
     check_convention(cls)
-    about = {name: getattr(cls, name) for name in ("kind", "paper", "year") if hasattr(cls, name)}
+    about = {name: getattr(cls, name) for name in METADATA if hasattr(cls, name)}
     return type(cls.__name__, (_Adapter,), {"layer_class": cls, "__doc__": cls.__doc__, "kind": None, **about})

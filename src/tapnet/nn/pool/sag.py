@@ -26,6 +26,9 @@ class SAGPool(SelectPooling):
 
     paper = "Lee, Lee, Kang: Self-Attention Graph Pooling, ICML"
     year = 2019
+    about = "keeps the nodes that a graph convolution to one channel scores highest"
+    cost = "O(N·d + E)"
+    memory = "O(N·d + E)"
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0) -> None:
         super().__init__(in_channels, ratio, dropout)

@@ -163,6 +163,12 @@ class SelectPooling(Pooling):
 # ---- how many, and which ----
 
 
+def best_nodes(score: Tensor, ratio: float | int, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+    """The nodes of each graph with the highest scores, ascending, and where each graph's begin."""
+    ptr = kept_offsets(ratio, batch)
+    return top_k(score.detach(), ptr, batch.ptr), ptr
+
+
 def kept_offsets(ratio: float | int, batch: GraphBatch) -> Tensor:
     """[B+1] where the kept nodes of each graph begin."""
     if isinstance(ratio, float):

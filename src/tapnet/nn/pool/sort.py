@@ -21,6 +21,9 @@ class SortPool(SelectPooling):
 
     paper = "Zhang, Cui, Neumann, Chen: An End-to-End Deep Learning Architecture for Graph Classification, AAAI"
     year = 2018
+    about = "keeps the nodes with the largest last channel; nothing is learned"
+    cost = "O(N·d + E)"
+    memory = "O(N·d + E)"
 
     def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
         """The last channel."""

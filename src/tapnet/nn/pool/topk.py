@@ -24,6 +24,9 @@ class TopKPool(SelectPooling):
 
     paper = "Gao, Ji: Graph U-Nets, ICML"
     year = 2019
+    about = "keeps the nodes whose features project furthest on a learned vector"
+    cost = "O(N·d + E)"
+    memory = "O(N·d + E)"
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0) -> None:
         super().__init__(in_channels, ratio, dropout)

@@ -1,0 +1,467 @@
+"""Comparing systems on the same folds: differences with their intervals, adjusted p-values, and a verdict."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tapnet.data.dataset import GraphDataset
+from tapnet.errors import SettingError, did_you_mean
+from tapnet.experiments.comparison import ComparedSystem, Comparison, FromReference
+from tapnet.experiments.cross_validate import CrossValidation, cross_validate
+from tapnet.experiments.load_run import load_run
+from tapnet.experiments.nested import NestedValidation
+from tapnet.experiments.run_trial import Interrupted
+from tapnet.experiments.statistics import (
+    FEWEST_FOLDS,
+    LEVEL,
+    corrected_t_test,
+    holm,
+    smallest_visible_difference,
+)
+from tapnet.experiments.summary import machines_note, or_null, system_name
+from tapnet.experiments.trial import digest
+from tapnet.files import printable
+from tapnet.io.load import check_features, load_dataset
+from tapnet.models.registry import BASELINES, find_model
+from tapnet.nn.pool.registry import find_name
+from tapnet.training.metrics import METRICS, find_metrics
+
+Fold = tuple[int, int]  # the seed that drew the folds, and the number of the fold
+NOT_SHARED = {"model", "pool", "conv", "devices", "final", "out", "settings"}  # of what `cross_validate` takes
+
+
+def compare(
+    dataset: str | Path | GraphDataset,
+    systems: Sequence[str],
+    *,
+    reference: str | None = None,
+    protocol: str = "fair",
+    metric: str | None = None,
+    seeds: int = 1,
+    new_folds: bool = False,
+    folds: int = 10,
+    epochs: int | None = None,
+    split: str | Path | None = None,
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    **options: Any,
+) -> Comparison:
+    """Trains systems on the same folds of a data set and says which of them differ by more than chance.
+
+    The baselines ``majority``, ``size`` and ``bag`` are always trained as well. With the same ``out`` the same call
+    does only what is missing, and one with other systems adds them.
+
+    Args:
+        dataset: a name (``"MUTAG"``), a path as `load_dataset` takes it, or a data set.
+        systems: names of systems; ``"tapnet:topk"`` is TAPNet with another pooling layer, and
+            ``"tapnet:package.module:Class"`` with one of the user's own.
+        reference: the system that the others are compared with; None means the first.
+        protocol: which epoch's test accuracy counts, as `cross_validate` has it.
+        metric: None means accuracy, the ROC-AUC of several labels, or the RMSE of numbers.
+        seeds: every fold is trained with so many; the test takes the mean of a fold over its seeds.
+        new_folds: whether each seed draws folds of its own (repeated cross-validation); all of them count in the test.
+        folds: the number of folds.
+        epochs: of training on a fold; None means 200, or what a system has for molecules.
+        split: how the graphs are split, as `cross_validate` takes it.
+        jobs: folds at a time; None takes as many as there are cores for their threads.
+        out: the folder for the comparison, with the run of each system in a folder of its own; None keeps nothing.
+            ``{run}`` in it stands for a name that is made of the options.
+        **options: what else `cross_validate` takes but for the settings of a system: ``configs``, ``features``,
+            ``data_dir``, ``reading``, ``device``, ``cluster`` and others.
+
+    Returns:
+        The table, with a verdict in one sentence.
+
+    Raises:
+        SettingError: for a system or an option that does not exist or does not fit.
+        DataError: for data that cannot be read or learned from.
+        Interrupted: a ``KeyboardInterrupt``, after Ctrl-C, when checkpoints are stored.
+
+    Example:
+        >>> import tapnet
+        >>> table = tapnet.compare("MUTAG", ["tapnet", "tapnet:none"], folds=3, epochs=1)  # doctest: +SKIP
+        >>> table["tapnet:none"].difference.p_adjusted  # doctest: +SKIP
+        1.0
+    """
+    known = inspect.signature(cross_validate).parameters.keys() - NOT_SHARED
+    for name in options:
+        if name not in known:
+            raise SettingError(f"a comparison has no option {name!r}{did_you_mean(name, known)}")
+    chosen = _parse_systems(systems)
+    reference = _find_reference(reference, list(chosen))
+    features, reading = check_features(options.get("features")), options.get("reading") or {}
+    data = dataset
+    if not isinstance(data, GraphDataset):
+        data = load_dataset(data, options.get("data_dir"), features=features, **reading)
+    data = data if features in (None, data.features) else data.with_features(features)
+    (measure,) = find_metrics(metric, data.task)[:1]
+    for name, (model, given) in chosen.items():  # whatever does not fit is said before anything is trained
+        spec = find_model(model)
+        if data.task not in spec.tasks:
+            raise SettingError(
+                f"{name} predicts classes, and the targets of {data.name} are none: its task is {data.task}"
+            )
+        spec.prepare(data, spec.make_settings(data.name, given))
+    shared: dict[str, Any] = {
+        "protocol": protocol,
+        "seeds": seeds,
+        "new_folds": new_folds,
+        "folds": folds,
+        "epochs": epochs,
+    }
+    shared |= {"metric": measure.name, "split": split, "jobs": jobs, **options}
+    folder = None if out is None else Path(str(out).replace("{run}", _comparison_name(data, protocol, shared)))
+    runs = {}
+    for name, (model, given) in chosen.items():
+        own = None if folder is None else folder / folder_name(name)
+        try:
+            runs[name] = cross_validate(dataset, model, out=own, **given, **shared)
+        except Interrupted as stopped:
+            raise Interrupted(f"{name}: {stopped}; {len(runs)} of {len(chosen)} systems are done") from None
+    table = compare_runs(runs, reference=reference, metric=measure.name)
+    if folder is None:
+        return table
+    systems_in_folder = [replace(system, folder=folder_name(system.name)) for system in table.systems]
+    return replace(table, systems=tuple(systems_in_folder)).save(folder)
+
+
+def compare_runs(
+    runs: Sequence[str | Path | CrossValidation] | Mapping[str, CrossValidation],
+    *,
+    reference: str | None = None,
+    metric: str | None = None,
+) -> Comparison:
+    """Compares cross-validations that are done: results of `cross_validate`, or the folders that they are stored in.
+
+    Args:
+        runs: two or more; a mapping names them. Others are named by their system, or by their folder where two runs
+            are of the same system.
+        reference: the name of the one that the others are compared with; None means the first.
+        metric: None means that of the runs.
+
+    Returns:
+        The table, with a verdict in one sentence.
+
+    Raises:
+        SettingError: for runs of different data, protocols, folds, splits, seeds or metrics.
+        DataError: for a folder without a run.
+
+    Example:
+        >>> compare_runs(["runs/tapnet", "runs/gin"]).verdict  # doctest: +SKIP
+        'gin does not differ from tapnet by more than chance; differences above 6.3 points would have shown'
+    """
+    named = dict(runs) if isinstance(runs, Mapping) else _names_of(runs)
+    if len(named) < 2:
+        raise SettingError("a comparison needs two runs or more")
+    _check_conditions(named, metric)
+    reference = _find_reference(reference, list(named))
+    first = named[reference]
+    measure = find_metrics(metric or first.metric, first.results[0].trial.task)[0].name
+    columns = {name: run.scores_by(measure) for name, run in named.items()}
+    by_fold = {name: fold_means(run, columns[name]) for name, run in named.items()}
+    ratio = size_ratio(list(named.values()))
+    found = {
+        name: _difference(scores, by_fold[reference], ratio) for name, scores in by_fold.items() if name != reference
+    }
+    found = _adjusted(found, by_fold, reference, ratio)
+    means = {name: float(np.mean(scores)) for name, scores in columns.items()}
+    rows = []
+    for name, run in named.items():
+        model = run.results[0].trial.model
+        rows.append(
+            ComparedSystem(
+                name=name,
+                scores=tuple(map(or_null, columns[name])),
+                mean=or_null(means[name]),
+                std=or_null(np.std(columns[name])),
+                difference=found.get(name),
+                rank=_rank(means, name, METRICS[measure].higher_is_better),
+                seconds=round(sum(r.seconds for r in run.results), 3),
+                parameters=run.results[0].parameters if run.has_epochs else None,
+                baseline=find_model(model).baseline,
+                changed=run.changed,
+                folder=None if run.folder is None else str(run.folder),
+            )
+        )
+    trial = first.results[0].trial
+    visible = _visible(rows)
+    reasons = [row.difference.reason for row in rows if row.difference and row.difference.reason]
+    note = machines_note([r for run in named.values() for r in run.results])
+    table = Comparison(
+        systems=tuple(rows),
+        reference=reference,
+        dataset=printable(trial.dataset),
+        metric=measure,
+        protocol=trial.protocol,
+        rules=_shared_rules(named),
+        num_folds=trial.folds,
+        seeds=len(first.seeds),
+        new_folds=first.new_folds,
+        split=trial.split or None,
+        test_to_train=ratio,
+        smallest_visible_difference=visible,
+        reason=reasons[0] if visible is None and reasons else None,
+        verdict="",
+        notes=(note,) if note else (),
+    )
+    return replace(table, verdict=_verdict(table, by_fold))
+
+
+# ---- which systems, and whether they may stand side by side ----
+
+
+def _parse_systems(systems: Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """By name, the model and its settings; the baselines are added where they are not named."""
+    if isinstance(systems, str):
+        systems = systems.split(",")
+    chosen: dict[str, tuple[str, dict[str, Any]]] = {}
+    for system in (word.strip() for word in systems):
+        model, _, pool = system.partition(":")
+        spec = find_model(model)
+        given = {"pool": find_name(pool, allow_import=True)} if pool else {}
+        spec.make_settings("", given)
+        if system in chosen:
+            raise SettingError(f"the system {system} is named twice")
+        chosen[system] = model, given
+    if not chosen:
+        raise SettingError("a comparison needs a system, such as tapnet or tapnet:topk")
+    return chosen | {name: (name, {}) for name in BASELINES if name not in chosen}
+
+
+def _find_reference(reference: str | None, names: Sequence[str]) -> str:
+    if reference is not None and reference not in names:
+        raise SettingError(
+            f"the reference is one of {', '.join(names)}, not {reference!r}{did_you_mean(reference, names)}"
+        )
+    return reference or names[0]
+
+
+def folder_name(system: str) -> str:
+    """The folder of a system's run within that of its comparison."""
+    return re.sub(r"[^\w.-]+", "-", system)
+
+
+def _comparison_name(data: GraphDataset, protocol: str, shared: Mapping[str, Any]) -> str:
+    """One name for comparisons whose trials are of the same conditions, whatever their systems and metric."""
+    machinery = {"metric", "jobs", "progress", "cluster", "checkpoint_every", "data_dir"}
+    same = {name: str(value) for name, value in shared.items() if name not in machinery and value is not None}
+    return f"{data.name}-compare-{protocol}-{digest({**same, 'data': data.checksum})[:8]}"
+
+
+def _names_of(runs: Iterable[str | Path | CrossValidation]) -> dict[str, CrossValidation]:
+    """Each by its system; by its folder too, where that is the name of several."""
+    loaded = [load_run(run) if isinstance(run, str | Path) else run for run in runs]
+    names = [system_name(run.results[0].trial) for run in loaded]
+    several = {name for name in names if names.count(name) > 1}
+    labels = [
+        f"{name} in {run.folder or i}" if name in several else name
+        for i, (name, run) in enumerate(zip(names, loaded, strict=True))
+    ]
+    if len(set(labels)) < len(labels):
+        raise SettingError("a run is named twice")
+    return dict(zip(labels, loaded, strict=True))
+
+
+def _check_conditions(runs: Mapping[str, CrossValidation], metric: str | None) -> None:
+    """Refuses numbers that must not stand side by side: the first two that differ, and in what."""
+    (name, first), *others = runs.items()
+    ours = _conditions(first, metric)
+    for other_name, other in others:
+        theirs = _conditions(other, metric)
+        for what, value in ours.items():
+            if value != theirs[what]:
+                values = "" if "graphs" in what else f": {printable(value)} and {printable(theirs[what])}"
+                raise SettingError(f"{name} and {other_name} cannot be compared: they differ in the {what}{values}")
+
+
+def _conditions(run: CrossValidation, metric: str | None) -> dict[str, Any]:
+    """What has to be the same, by its name."""
+    trial = run.results[0].trial
+    folds = sorted({(r.trial.fold_seed, r.trial.fold) for r in run.results})
+    tested = {
+        (r.trial.fold_seed, r.trial.fold): r.predicted["test"].graphs.tolist()
+        for r in run.results
+        if "test" in r.predicted
+    }
+    return {
+        "data set": trial.dataset,
+        "graphs of the data set": (run.data or {}).get("checksum", trial.data),
+        "task": trial.task,
+        "protocol": trial.protocol,
+        "number of folds": trial.folds,
+        "split": trial.split.partition("#")[0] or "stratified folds",
+        "seeds": ", ".join(map(str, run.seeds)),
+        "folds that were run": ", ".join(str(fold) for _, fold in folds),
+        "metric": metric or run.metric,
+        "graphs of the test folds": (trial.split, tested),
+    }
+
+
+def _shared_rules(runs: Mapping[str, CrossValidation]) -> str:
+    """The rules of the systems that are trained in epochs; without the numbers in which they differ."""
+    every = list(runs.values())
+    rules = list(dict.fromkeys(run.rules for run in [run for run in every if run.has_epochs] or every))
+    return rules[0] if len(rules) == 1 else re.sub(r" × \d+ epochs| from \d+ configurations", "", rules[0])
+
+
+# ---- statistics ----
+
+
+def fold_means(run: CrossValidation, scores: Sequence[float]) -> dict[Fold, float]:
+    """The score of each fold: the mean over the seeds that were trained on it.
+
+    Args:
+        run: its results say which fold each score is of.
+        scores: as ``run.scores_by`` returns them.
+    """
+    results = [fold.results[0] for fold in run.outer] if isinstance(run, NestedValidation) else run.results
+    found: dict[Fold, list[float]] = defaultdict(list)
+    for result, score in zip(results, scores, strict=True):
+        found[result.trial.fold_seed, result.trial.fold].append(score)
+    return {fold: float(np.mean(values)) for fold, values in found.items()}
+
+
+def size_ratio(runs: Sequence[CrossValidation]) -> float:
+    """n_test/n_train on the mean over the folds; graphs that validate do not count as training graphs.
+
+    Of the user's own splits, graphs that are in no test fold are taken for not there, which makes the test stricter.
+    """
+    trial = runs[0].results[0].trial
+    tested = _mean_size(runs, "test") or 1.0
+    everything = tested * trial.folds
+    if trial.split:
+        graphs = [r.predicted["test"].graphs for r in runs[0].results if "test" in r.predicted]
+        everything = float(np.unique(np.concatenate(graphs)).size) if graphs else everything
+    validated = _mean_size(runs, "validation")
+    if not validated:  # of systems that are fitted to training and validation graphs
+        validated = {"fair": tested, "nested": 0.1 * (everything - tested)}.get(trial.protocol, 0.0)
+    return tested / max(1.0, everything - tested - validated)
+
+
+def _mean_size(runs: Sequence[CrossValidation], part: str) -> float:
+    """The mean number of graphs in that part of a fold; 0 where no run says what they are."""
+    sizes = [len(r.predicted[part].graphs) for run in runs for r in run.results if part in r.predicted]
+    return float(np.mean(sizes)) if sizes else 0.0
+
+
+def _difference(ours: Mapping[Fold, float], theirs: Mapping[Fold, float], ratio: float) -> FromReference:
+    """Before p is adjusted."""
+    d = np.array([ours[fold] - theirs[fold] for fold in theirs])
+    mean = or_null(d.mean())
+    if mean is None:
+        (_, fold) = next(fold for fold, value in zip(theirs, d, strict=True) if not np.isfinite(value))
+        return FromReference(None, reason=f"the metric is not defined on the test graphs of fold {fold}")
+    if len(d) < FEWEST_FOLDS:
+        return FromReference(mean, reason=f"{len(d)} folds are too few to tell a difference from chance")
+    found = corrected_t_test(ours, theirs, ratio)
+    if found is None:
+        return FromReference(mean, reason="the scores are the same on every fold")
+    if np.ptp(d) < 1e-9 * np.abs(d).max():
+        return FromReference(mean, reason="the difference is the same on every fold, which says nothing of its scatter")
+    low, high = found.difference - found.half_width, found.difference + found.half_width
+    return FromReference(mean, low, high, found.p_value)
+
+
+def _adjusted(
+    found: Mapping[str, FromReference], by_fold: Mapping[str, Mapping[Fold, float]], reference: str, ratio: float
+) -> dict[str, FromReference]:
+    """The same with p adjusted for all comparisons that could be made, and what each of them could have shown."""
+    tested = {name: d.p for name, d in found.items() if d.p is not None}
+    result = dict(found)
+    for name, p_adjusted in zip(tested, holm(list(tested.values())).tolist(), strict=True):
+        d = [score - by_fold[reference][fold] for fold, score in by_fold[name].items()]
+        visible = smallest_visible_difference(d, ratio, len(tested))
+        result[name] = replace(found[name], p_adjusted=p_adjusted, smallest_visible=visible)
+    return result
+
+
+def _rank(means: Mapping[str, float], name: str, higher_is_better: bool) -> int | None:
+    """1 + the number of systems that are better; None where a mean is not defined."""
+    if not np.isfinite(means[name]):
+        return None
+    return 1 + sum(mean > means[name] if higher_is_better else mean < means[name] for mean in means.values())
+
+
+def _visible(rows: Sequence[ComparedSystem]) -> float | None:
+    """The largest of the systems that are no baselines, or of all where there is no other."""
+    asked = [row for row in rows if not row.baseline] if sum(not row.baseline for row in rows) > 1 else rows
+    found = [row.difference.smallest_visible for row in asked if row.difference]
+    return max((value for value in found if value is not None), default=None)
+
+
+# ---- the verdict ----
+
+
+def _verdict(table: Comparison, by_fold: Mapping[str, Mapping[Fold, float]]) -> str:
+    """What follows for the systems, and for the baselines, in one sentence."""
+    only_baselines = all(row.baseline for row in table.systems)
+    others = [row for row in table.systems if row.difference and (only_baselines or not row.baseline)]
+    return "; ".join([*_about_systems(table, others), *_about_baselines(table, by_fold)])
+
+
+def _about_systems(table: Comparison, others: Sequence[ComparedSystem]) -> list[str]:
+    metric, unit = METRICS[table.metric], " points" if METRICS[table.metric].percent else ""
+    if not others:
+        return []
+    tested = [(row, row.difference) for row in others if row.difference and row.difference.p_adjusted is not None]
+    if not tested:
+        return [f"whether a system differs from {table.reference} by more than chance is open: {table.reason}"]
+    said = []
+    for row, d in tested:
+        if d.differs and d.mean is not None:
+            better = "better" if (d.mean > 0) == metric.higher_is_better else "worse"
+            interval = f"{table.digits(d.low, '+')} to {table.digits(d.high, '+')}"
+            said.append(
+                f"{row.name} is {better} than {table.reference} by {table.digits(abs(d.mean))}{unit} "
+                f"(95 % interval {interval}, adjusted p {d.p_adjusted:.2g})"
+            )
+    if len(said) < len(tested):
+        who = "no other system differs" if said else "no system differs"
+        who = f"{tested[0][0].name} does not differ" if len(others) == 1 else who
+        said.append(f"{who} from {table.reference} by more than chance")
+        assert table.smallest_visible_difference is not None
+        said.append(f"differences above {table.digits(table.smallest_visible_difference)}{unit} would have shown")
+    return said
+
+
+def _about_baselines(table: Comparison, by_fold: Mapping[str, Mapping[Fold, float]]) -> list[str]:
+    """Which systems are not better than the best baseline by more than chance, by the same test, adjusted as well."""
+    metric = METRICS[table.metric]
+    ranked = [row for row in table.systems if row.mean is not None]
+    baselines = [row for row in ranked if row.baseline]
+    systems = [row for row in ranked if not row.baseline]
+    if not baselines or not systems:
+        return []
+    best = min(baselines, key=lambda row: row.rank or 0)
+    p = [_p_of_better(by_fold[row.name], by_fold[best.name], table) for row in systems]
+    beaten = [value < LEVEL for value in holm(p)]
+    unbeaten = [row.name for row, is_beaten in zip(systems, beaten, strict=True) if not is_beaten]
+    score = metric.in_words(best.mean or 0.0)
+    if not unbeaten:
+        who = systems[0].name if len(systems) == 1 else "every system"
+        return [f"{who} is better than the best baseline, {best.name} ({score}), by more than chance"]
+    who = (
+        "no system is"
+        if len(unbeaten) == len(systems) > 1
+        else f"{_listed(unbeaten)} {'is' if len(unbeaten) == 1 else 'are'} not"
+    )
+    return [f"{who} better than the baseline {best.name} ({score}) by more than chance"]
+
+
+def _p_of_better(ours: Mapping[Fold, float], theirs: Mapping[Fold, float], table: Comparison) -> float:
+    """The p-value of a difference that is an improvement; 1 for one that is not, or that cannot be tested."""
+    found = _difference(ours, theirs, table.test_to_train)
+    improves = found.mean is not None and (found.mean > 0) == METRICS[table.metric].higher_is_better
+    return found.p if improves and found.p is not None else 1.0
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

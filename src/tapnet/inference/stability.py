@@ -1,0 +1,73 @@
+"""How much of what pooling keeps is the same in networks that were trained from other seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from tapnet.data.batch import GraphBatch
+from tapnet.data.dataset import GraphDataset
+from tapnet.errors import SettingError
+from tapnet.inference.explain import pooling_steps
+from tapnet.models.base import GraphClassifier
+
+
+def selection_stability(models: Sequence[GraphClassifier], dataset: GraphDataset, batch_size: int = 256) -> list[float]:
+    """The share of the nodes kept by one network that another one keeps too.
+
+    Two networks that keep half of the nodes by chance have half of theirs in common.
+
+    Args:
+        models: At least two networks of the same architecture, such as those of a trial with several seeds; they are
+            put into evaluation mode.
+        dataset: Graphs to pool, prepared for the networks.
+        batch_size: So many graphs at once.
+
+    Returns:
+        Of each pooling layer, by the nodes of the graphs as they came into the network: the mean over the graphs and
+        the pairs of networks.
+
+    Raises:
+        SettingError: If there are fewer than two networks, or a layer merges nodes instead of keeping some.
+
+    Example:
+        >>> from tapnet import TAPNet, load_dataset
+        >>> models = [TAPNet(7, 2, ratios=(0.8,)) for _ in range(2)]
+        >>> [0 < share <= 1 for share in selection_stability(models, load_dataset("MUTAG"))]
+        [True]
+    """
+    if len(models) < 2:
+        raise SettingError(f"what is the same is a question to at least two networks, not {len(models)}")
+    shares: list[list[Tensor]] = []
+    for graphs in torch.arange(len(dataset)).split(batch_size):
+        batch = dataset.batch(graphs)
+        kept = [_kept_nodes(model.eval(), batch) for model in models]
+        if len({len(layers) for layers in kept}) > 1:
+            raise SettingError("networks with other numbers of pooling layers keep nothing that can be compared")
+        shares.append([_common(layers, batch) for layers in zip(*kept, strict=True)])
+    return [float(torch.cat(parts).mean()) for parts in zip(*shares, strict=True)]
+
+
+def _kept_nodes(model: GraphClassifier, batch: GraphBatch) -> list[Tensor]:
+    """[N] of each pooling layer: whether a node of the graphs as they came in is kept."""
+    nodes, layers = torch.arange(batch.num_nodes), []
+    for layer, before, pooled in pooling_steps(model, batch)[0]:
+        if pooled.perm is not None:
+            nodes = nodes[pooled.perm]
+            layers.append(torch.zeros(batch.num_nodes).index_fill_(0, nodes, 1))
+        elif pooled.batch is not before:
+            raise SettingError(f"{type(layer).__name__} merges nodes: there are no kept ones to compare")
+    return layers
+
+
+def _common(kept: Sequence[Tensor], batch: GraphBatch) -> Tensor:
+    """[pairs · B] the nodes that two networks keep, as a share of those that the one keeps that keeps more."""
+
+    def count(nodes: Tensor) -> Tensor:
+        return torch.zeros(batch.num_graphs).index_add_(0, batch.graph, nodes)
+
+    pairs = [(count(a * b), torch.maximum(count(a), count(b))) for a, b in combinations(kept, 2)]
+    return torch.cat([both / most.clamp(min=1) for both, most in pairs])

@@ -1,0 +1,331 @@
+"""Comparisons: the table against the statistics, the verdict, same conditions, and what is stored."""
+
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+import tapnet
+from tapnet.errors import DataError, SettingError
+from tapnet.experiments.cross_validate import CrossValidation
+from tapnet.experiments.statistics import corrected_t_test
+from tapnet.experiments.trial import Predicted, Trial, TrialResult
+from tapnet.models.registry import find_model
+from tapnet.training.settings import TrainingSettings
+
+GRAPHS = np.arange(100)
+
+
+def run(model="gin", scores=(80.0,) * 10, seeds=1, new_folds=False, checksum="a", settings=None, **changes):
+    """A cross-validation with these scores, that nobody had to train."""
+    spec, folds = find_model(model), len(scores) // seeds
+    chosen = spec.make_settings("MUTAG", settings or {})
+    results = []
+    for i, score in enumerate(scores):
+        seed, fold = divmod(i, folds)
+        values = {"dataset": "MUTAG", "protocol": "fair", "fold_seed": seed if new_folds else 0, **changes}
+        training = TrainingSettings(epochs=1)
+        trial = Trial(
+            data=checksum, model=model, settings=chosen, fold=fold, folds=folds, seed=seed, training=training, **values
+        )
+        curves = {"test_accuracy": [score]}
+        if spec.fit is None:
+            curves |= {"train_loss": [1.0], "validation_loss": [1.0]}
+        test = GRAPHS[fold::folds]
+        predicted = {"test": Predicted(test, test % 2, np.eye(2, dtype=np.float32)[test % 2])}
+        results.append(TrialResult(trial, curves, 1.0, 10, {}, predicted=predicted))
+    return CrossValidation(results, ["accuracy"], data={"source": "", "relative": "", "checksum": checksum})
+
+
+def noisy(mean, seed, folds=10, scatter=1.0):
+    return tuple((mean + scatter * np.random.default_rng(seed).normal(size=folds)).tolist())
+
+
+@pytest.fixture
+def table():
+    """Two systems that do not differ, one that is far worse, and two baselines."""
+    runs = {
+        "tapnet": run("tapnet", noisy(85, 0)),
+        "gin": run("gin", noisy(85.2, 1)),
+        "wl": run("wl", noisy(75, 2)),
+        "majority": run("majority", noisy(60, 3)),
+        "bag": run("bag", noisy(84.9, 4)),
+    }
+    return tapnet.compare_runs(runs)
+
+
+def test_differences_are_those_of_the_corrected_test_and_p_is_adjusted_by_holm(table):
+    assert table.reference == "tapnet"
+    assert table["tapnet"].difference is None
+    others = [row for row in table.systems if row.name != "tapnet"]
+    for row in others:
+        columns = [dict(enumerate(table[name].scores)) for name in (row.name, "tapnet")]
+        expected = corrected_t_test(*columns, 1 / 8)
+        d = row.difference
+        assert d.mean == pytest.approx(row.mean - table["tapnet"].mean)
+        assert (d.p, (d.high - d.low) / 2) == pytest.approx((expected.p_value, expected.half_width))
+    adjusted = multipletests([row.difference.p for row in others], method="holm")[1]
+    assert [row.difference.p_adjusted for row in others] == pytest.approx(adjusted.tolist())
+    assert [row.rank for row in table.systems] == [2, 1, 4, 5, 3]
+    assert table.smallest_visible_difference == max(table[n].difference.smallest_visible for n in ("gin", "wl"))
+
+
+def test_the_verdict_names_what_differs_and_the_baseline_that_is_not_beaten(table):
+    assert "wl is worse than tapnet by 10." in table.verdict
+    assert "no other system differs from tapnet" in table.verdict
+    assert "would have shown" in table.verdict
+    assert "better than the baseline bag (84." in table.verdict
+
+
+def test_the_verdict_of_systems_that_differ_by_chance_alone():
+    runs = {"tapnet:none": run("tapnet", noisy(85, 0), settings={"pool": "none"}), "gin": run("gin", noisy(85, 1))}
+    one = tapnet.compare_runs(runs)
+    assert one.verdict.startswith("gin does not differ from tapnet:none by more than chance; differences above ")
+    several = tapnet.compare_runs(runs | {"wl": run("wl", noisy(85, 2)), "majority": run("majority", noisy(60, 3))})
+    assert several.verdict.startswith("no system differs from tapnet:none by more than chance; differences above ")
+    assert several.verdict.endswith(
+        "every system is better than the best baseline, majority (59.9 %), by more than chance"
+    )
+
+
+def test_baselines_alone_have_a_verdict_too():
+    found = tapnet.compare_runs({"size": run("size", noisy(85, 0)), "bag": run("bag", noisy(60, 1))})
+    assert found.verdict.startswith("bag is worse than size by 24.9 points (95 % interval -26.1 to -23.6, ")
+
+
+def test_what_is_lower_is_better_by_the_metric():
+    def numbers(model, errors):
+        found = run(model, errors)
+        results = [
+            replace(r, trial=replace(r.trial, task="regression"), curves={"test_rmse": r.curves["test_accuracy"]})
+            for r in found.results
+        ]
+        curves = {"train_loss": [1.0], "validation_loss": [1.0]}
+        results = [replace(r, curves=r.curves | curves if model == "gin" else r.curves) for r in results]
+        return replace(found, results=results, metrics=["rmse"])
+
+    found = tapnet.compare_runs(
+        {"majority": numbers("majority", noisy(3, 0, scatter=0.1)), "gin": numbers("gin", noisy(1, 1, scatter=0.1))}
+    )
+    assert [row.rank for row in found.systems] == [2, 1]
+    assert "gin is better than majority by 1.9" in found.verdict
+    assert "points" not in found.verdict
+
+
+# ---- seeds ----
+
+
+def test_seeds_on_the_same_folds_are_averaged_and_new_folds_all_count():
+    ours, theirs = noisy(85, 0, 20), noisy(84, 1, 20)
+    kept = tapnet.compare_runs({"a": run("gin", ours, seeds=2), "b": run("gin", theirs, seeds=2)})
+    columns = [dict(enumerate(np.reshape(scores, (2, 10)).mean(0).tolist())) for scores in (theirs, ours)]
+    assert kept["b"].difference.p == pytest.approx(corrected_t_test(*columns, 1 / 8).p_value)
+    anew = {"seeds": 2, "new_folds": True}
+    drawn = tapnet.compare_runs({"a": run("gin", ours, **anew), "b": run("gin", theirs, **anew)})
+    columns = [dict(enumerate(scores)) for scores in (theirs, ours)]
+    assert drawn["b"].difference.p == pytest.approx(corrected_t_test(*columns, 1 / 8).p_value)
+    assert (kept.seeds, kept.new_folds, drawn.new_folds) == (2, False, True)
+
+
+# ---- what is not defined ----
+
+
+@pytest.mark.parametrize(
+    ("theirs", "word"),
+    [
+        ([80.0, 81.0, 82.0], "the scores are the same"),
+        ([81.0, 82.0, 83.0], "the difference is the same"),
+        ([80.0, math.nan, 82.0], "not defined on the test graphs of fold 1"),
+    ],
+)
+def test_what_is_not_defined_is_null_with_a_reason(theirs, word):
+    found = tapnet.compare_runs({"a": run("gin", [80.0, 81.0, 82.0]), "b": run("gin", theirs)})
+    row = json.loads(json.dumps(found.to_dict(), allow_nan=False))["systems"][1]
+    assert [row["difference"][name] for name in ("low", "high", "p", "p_adjusted")] == [None] * 4
+    assert word in row["difference"]["reason"]
+    assert found.smallest_visible_difference is None
+    assert word in found.reason
+    assert "is open" in found.verdict
+    assert repr(found)
+    assert found.plot() is not None
+
+
+def test_two_folds_are_too_few():
+    runs = {
+        name: run(name, scores, protocol="paper") for name, scores in (("gin", [80.0, 81.0]), ("bag", [70.0, 72.0]))
+    }
+    found = tapnet.compare_runs(runs)
+    assert "too few" in found["bag"].difference.reason
+    assert found["bag"].difference.mean == pytest.approx(-9.5)
+
+
+# ---- same conditions ----
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"protocol": "paper"}, "protocol: fair and paper"),
+        ({"scores": (80.0,) * 5}, "number of folds: 10 and 5"),
+        ({"split": "scaffold#abc"}, "split: stratified folds and scaffold"),
+        ({"seeds": 2}, "number of folds: 10 and 5"),
+        ({"scores": (80.0,) * 20, "seeds": 2}, "seeds: 0 and 0, 1"),
+        ({"checksum": "b"}, "graphs of the data set"),
+        ({"dataset": "PTC"}, "data set: MUTAG and PTC"),
+    ],
+)
+def test_numbers_of_different_conditions_are_refused(changes, words):
+    with pytest.raises(SettingError, match=r"^a and b cannot be compared: they differ in the ") as refused:
+        tapnet.compare_runs({"a": run(), "b": run(**changes)})
+    assert words in str(refused.value)
+
+
+def test_different_metrics_are_refused_unless_one_is_named():
+    runs = {"a": run(), "b": replace(run(), metrics=["roc_auc"])}
+    with pytest.raises(SettingError, match="metric: accuracy and roc_auc"):
+        tapnet.compare_runs(runs)
+    assert tapnet.compare_runs(runs, metric="roc_auc").metric == "roc_auc"
+
+
+def test_different_test_graphs_and_folds_are_refused():
+    other = run()
+    moved = [
+        replace(r, predicted={"test": replace(r.predicted["test"], graphs=r.predicted["test"].graphs + 1)})
+        for r in other.results
+    ]
+    with pytest.raises(SettingError, match="graphs of the test folds$"):
+        tapnet.compare_runs({"a": run(), "b": replace(other, results=moved)})
+    with pytest.raises(SettingError, match="folds that were run"):
+        tapnet.compare_runs({"a": run(), "b": replace(other, results=other.results[:4])})
+
+
+def test_different_machines_are_said():
+    def on(processor):
+        found = run()
+        versions = {"machine": "x86_64", "cpu": processor, "instructions": "avx2", "blas": "mkl", "torch": "2"}
+        return replace(found, results=[replace(r, versions=versions) for r in found.results])
+
+    found = tapnet.compare_runs({"a": on("one"), "b": on("another")})
+    assert any("different machines" in note for note in found.notes)
+    assert "different machines" in repr(found)
+    assert tapnet.compare_runs({"a": on("one"), "b": on("one")}).notes == ()
+
+
+# ---- as text, and stored ----
+
+
+def test_the_table_as_text_csv_latex_and_pandas(table, tmp_path):
+    text = repr(table)
+    assert all(
+        name in text for name in ("tapnet (reference)", "bag (baseline)", "95 % interval", "adjusted p", "Verdict: ")
+    )
+    rows = list(csv.DictReader(io.StringIO(table.to_csv(tmp_path / "a.csv"))))
+    assert [row["system"] for row in rows] == [row.name for row in table.systems]
+    assert [float(s) for s in rows[1]["scores"].split(";")] == list(table["gin"].scores)
+    assert (tmp_path / "a.csv").read_text() == table.to_csv()
+    latex = table.to_latex(tmp_path / "a.tex")
+    assert latex.count(r"\\") == 6
+    assert "$-$" in latex
+    assert [line for line in latex.splitlines() if "%" in line.replace(r"\%", "") and line[0] != "%"] == []
+    frame = table.to_pandas()
+    assert frame.loc["gin", "p_adjusted"] == table["gin"].difference.p_adjusted
+    assert list(frame.index) == [row.name for row in table.systems]
+
+
+def test_json_has_the_fields_that_are_promised(table):
+    values = json.loads(json.dumps(table.to_dict(), allow_nan=False))
+    assert {"systems", "reference", "metric", "protocol", "smallest_visible_difference", "verdict"} <= values.keys()
+    for row in values["systems"]:
+        assert {"name", "mean", "std", "scores", "difference"} <= row.keys()
+        if row["name"] == values["reference"]:
+            assert row["difference"] is None
+        else:
+            assert {"mean", "low", "high", "p", "p_adjusted"} <= row["difference"].keys()
+
+
+def test_what_is_stored_is_read_again(table, tmp_path):
+    stored = table.save(tmp_path)
+    for path in (tmp_path, tmp_path / "comparison.json"):
+        assert tapnet.load_comparison(path) == stored
+    file = tmp_path / "comparison.json"
+    file.write_text(file.read_text().replace("gin", "gun", 1))
+    with pytest.raises(DataError, match="not what was written"):
+        tapnet.load_comparison(tmp_path)
+    with pytest.raises(DataError, match="no comparison is stored"):
+        tapnet.load_comparison(tmp_path / "nowhere")
+
+
+# ---- training ----
+
+FEW = {"folds": 3, "epochs": 1, "jobs": 1}
+
+
+def test_systems_are_trained_on_the_same_folds_with_the_baselines(tmp_path):
+    events = []
+    options = FEW | {"out": tmp_path / "out", "progress": events.append, "metric": "roc_auc"}
+    first = tapnet.compare("MUTAG", ["tapnet:none", "gin"], **options)
+    assert [row.name for row in first.systems] == ["tapnet:none", "gin", "majority", "size", "bag"]
+    assert [row.baseline for row in first.systems] == [False, False, True, True, True]
+    assert first.metric == "roc_auc"
+    assert first["majority"].scores == (0.5,) * 3
+    assert first["size"].parameters is None
+    assert tapnet.load_comparison(tmp_path / "out") == first
+    trained = len(events)
+    again = tapnet.compare("MUTAG", ["gin", "tapnet:none", "wl"], reference="tapnet:none", **options)
+    assert {event.trial.model for event in events[trained:]} <= {"wl"}  # the others are stored
+    assert again["gin"].scores == first["gin"].scores
+    assert again["gin"].difference.mean == first["gin"].difference.mean
+    folders = [tmp_path / "out" / str(row.folder) for row in again.systems]
+    alone = tapnet.compare_runs(folders, reference="tapnet:none")
+    assert [row.name for row in alone.systems] == [row.name for row in again.systems]
+    assert alone.verdict == again.verdict
+
+
+def numbers_of_mutag():
+    """MUTAG with a number to predict, the size of a graph."""
+    mutag = tapnet.load_dataset("MUTAG")
+    y = mutag.nodes_per_graph.float().unsqueeze(1)
+    return replace(mutag, y=y, classes=(), class_names=None, task="regression", target_names=("size",))
+
+
+def test_nested_has_a_score_for_each_fold_and_baselines_work_for_numbers(tmp_path):
+    options = {"protocol": "nested", "configs": 2, "final_seeds": 2, "progress": lambda _: None}
+    found = tapnet.compare(numbers_of_mutag(), ["bag"], out=tmp_path, **FEW | options)
+    assert [len(row.scores) for row in found.systems] == [3] * 3
+    assert (found.protocol, found.metric, found.seeds) == ("nested", "rmse", 1)
+    assert found["size"].rank == 1
+    assert found["size"].mean < 0.1 * found["majority"].mean
+    assert found.test_to_train == pytest.approx(1 / 2 / 0.9, rel=0.05)
+    stored = tapnet.compare_runs([tmp_path / "bag", tmp_path / "majority", tmp_path / "size"])
+    assert [stored[name].difference for name in ("majority", "size")] == [
+        found[name].difference for name in ("majority", "size")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("systems", "options", "words"),
+    [
+        (["tapnte"], {}, "did you mean tapnet"),
+        (["tapnet:topkk"], {}, "topk"),
+        (["gin:topk"], {}, "the model gin has no setting 'pool'"),
+        (["gin", "gin"], {}, "named twice"),
+        ([], {}, "needs a system"),
+        (["gin"], {"reference": "wl"}, "the reference is one of gin, majority, size, bag, not 'wl'"),
+        (["gin"], {"lr": 0.1}, "no option 'lr'"),
+        (["gin"], {"metric": "rmse"}, "not for classification"),
+        (["gin"], {"protocol": "unfair"}, "protocol is one of"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_trained(systems, options, words):
+    with pytest.raises(SettingError, match=words):
+        tapnet.compare("MUTAG", systems, progress=pytest.fail, **FEW | options)
+
+
+def test_a_system_that_does_not_fit_the_targets_is_refused_at_once():
+    with pytest.raises(SettingError, match="wl predicts classes"):
+        tapnet.compare(numbers_of_mutag(), ["gin", "wl"], progress=pytest.fail, **FEW)
