@@ -204,6 +204,39 @@ def reading(archive: Path, rounds: int) -> list[Case]:
     ]
 
 
+def files(dataset: GraphDataset, rounds: int) -> Case:
+    """From a folder of node-link JSON files to classes; the peer reads with NetworkX. Labels are the categories."""
+    import networkx as nx
+    from torch_geometric.utils import from_networkx
+
+    ours, peer = our_model(dataset).eval(), PyGNet(dataset.num_features, dataset.num_classes).eval()
+    nodes: dict[str, int] = {}
+
+    @torch.inference_mode()
+    def run_ours() -> None:
+        found = read_layout(layout_of(Path(folder)))
+        nodes["ours"] = found.num_nodes
+        for graphs in torch.arange(len(found)).split(BATCH):
+            ours(found.batch(graphs)).argmax(1)
+
+    @torch.inference_mode()
+    def run_peer() -> None:
+        texts = [path.read_text() for path in sorted(Path(folder).iterdir())]
+        graphs = [nx.node_link_graph(json.loads(text), edges="links") for text in texts]
+        found = [from_networkx(graph, group_node_attrs=["label"]) for graph in graphs]
+        nodes["peer"] = sum(data.num_nodes for data in found)
+        for data in DataLoader(found, batch_size=BATCH):
+            x = torch.nn.functional.one_hot(data.x[:, 0].long(), dataset.num_features).float()
+            peer(x, data.edge_index, data.batch).argmax(1)
+
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(len(dataset)):
+            text = json.dumps(nx.node_link_data(dataset.to_networkx(i), edges="links"))
+            (Path(folder) / f"{i:06}.json").write_text(text)
+        ratio = compare(run_ours, run_peer, rounds)
+    return Case("reading JSON files and predicting", dataset.name, "NetworkX and PyG", ratio, f"nodes: {nodes}")
+
+
 def memory(name: str, data_dir: Path | None, graphs: int | None) -> Case:
     """The peak of a process that trains for an epoch, interpreter and libraries included."""
     peaks = {side: _child("memory", side, name, data_dir, graphs)["peak"] for side in ("ours", "peer")}

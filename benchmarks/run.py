@@ -35,11 +35,12 @@ GOALS = {
     ("pooling layer, forward and backward", "COLLAB", "SAGPooling"): 2.5,
     ("reading the archive", "COLLAB", "PyG's read_tu_data"): 4.0,
     ("reading the parsed copy", "COLLAB", "PyG's processed file"): 2.0,
+    ("reading JSON files and predicting", "PROTEINS", "NetworkX and PyG"): 5.0,
     ("peak memory of training", "REDDIT-BINARY", "PyG"): 3.0,
     ("inference", "MUTAG", "PyG"): 3.0,
     ("inference", "REDDIT-BINARY", "PyG"): 3.0,
 }
-PARTS = ("training", "inference", "layer", "reading", "memory", "cross-validation")
+PARTS = ("training", "inference", "layer", "reading", "files", "memory", "cross-validation")
 
 
 def run(parts: tuple[str, ...], data_dir: Path | None, tiny: bool) -> Iterator[cases.Case]:
@@ -60,6 +61,9 @@ def run(parts: tuple[str, ...], data_dir: Path | None, tiny: bool) -> Iterator[c
         for name in ("MUTAG",) if tiny else ("MUTAG", "PROTEINS", "REDDIT-BINARY", "COLLAB"):
             if (data_dir / f"{name}.zip").exists():
                 yield from cases.reading(data_dir / f"{name}.zip", 1 if name == "COLLAB" else 3)
+    if "files" in parts:
+        for name in ("MUTAG", "PROTEINS"):
+            yield cases.files(bench_dataset(name, data_dir, limit), rounds)
     if "memory" in parts:
         yield cases.memory("REDDIT-BINARY", data_dir, limit)
     if "cross-validation" in parts:

@@ -44,6 +44,12 @@ def test_the_dense_peer_is_the_same_layer():
     assert isinstance(dense.sparse, TAPooling)
 
 
+def test_both_sides_read_the_same_files():
+    mutag = bench_dataset("MUTAG").subset(range(30))
+    note = cases.files(mutag, rounds=1).note
+    assert note.count(str(mutag.num_nodes)) == 2
+
+
 def test_a_ratio_is_the_peers_time_over_ours_in_every_round():
     clock = iter([0.0, 1.0, 1.0, 4.0, 4.0, 10.0, 10.0, 12.0])  # ours 1, peer 3; then peer 6, ours 2
 
