@@ -134,6 +134,7 @@ def test_train_takes_every_setting(tmp_path):
         ("--set lr=fast", 2, "lr is a finite number"),
         ("--lr inf", 2, "lr is a finite number"),
         ("--set layers", 2, "--set takes NAME=VALUE"),
+        ("--set dropout=null", 2, "--set dropout=null"),
         ("--set depht=3", 2, "the model tapnet has no setting 'depht'; "),
         ("--set dropuot=0.2", 2, "did you mean dropout?"),
         ("--set batch-sise=8", 2, "did you mean batch_size?"),

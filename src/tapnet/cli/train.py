@@ -292,6 +292,8 @@ def named_settings(words: list[str], others: set[str]) -> dict[str, Any]:
             values[name] = json.loads(text)
         except (ValueError, RecursionError):
             values[name] = text
+        if values[name] is None:
+            raise SettingError(f"--set {name}=null: a setting that is left out has its default")
     return values
 
 
