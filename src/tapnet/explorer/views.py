@@ -1,4 +1,4 @@
-"""The page's data as plain JSON values: the model, its data set, and one graph with the nodes that pooling kept."""
+"""The page's data as plain JSON values: the model, its data set, a graph, its prediction and what that rests on."""
 
 from __future__ import annotations
 
@@ -14,21 +14,29 @@ from numpy.typing import NDArray
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.checks import features_note
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import NODE_AND_EDGE_DATA, GraphDataset
 from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
-from tapnet.inference.explain import Layer, explain
+from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method
+from tapnet.inference.attribution_fidelity import PERCENTS, REPEATS
+from tapnet.inference.explain import Explanation, Layer, explain
+from tapnet.inference.explain_graph import FoundGraph, attribute_graph
+from tapnet.inference.explanation import GraphExplanation
 from tapnet.inference.model import SavedModel, build_network
-from tapnet.models.base import GraphClassifier
+from tapnet.inference.uncertainty import Answers
 from tapnet.models.registry import find_model
+from tapnet.ops.csr import induced_subgraph
 from tapnet.training.baseline import baseline_warning
 from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
 
 PREDICTED_AT_ONCE = 256
-CACHED_LAYOUTS = 64
+CACHED_LAYOUTS = CACHED_ATTRIBUTIONS = 64
+CONFIDENCE = 0.9  # of the sets of classes
+MOST_COPIED = 15_000_000  # nodes and edges of all the copies of a graph that an attribution asks the network about
+MOST_GROUPS = 8
 
 View = dict[str, Any]
 
@@ -54,12 +62,15 @@ class Explorer:
     """A model and its data set as the page shows them. Requests change nothing in it, so visitors share no state.
 
     Args:
-        saved: A model whose pooling layers keep some of the nodes.
+        saved: A model that predicts classes.
         data: The graphs to choose from; None shows uploaded files only.
         missing: What the page says where there is no data set.
 
     Raises:
-        SettingError: The model keeps no nodes: it has no pooling layers, or they merge nodes.
+        SettingError: The model predicts labels or numbers.
+
+    Attributes:
+        no_layers: Why there are no nodes that pooling kept: the network has no pooling layers, or they merge nodes.
 
     Example:
         >>> explorer = Explorer(SavedModel.load("final.safetensors"), load_dataset("MUTAG"))  # doctest: +SKIP
@@ -68,6 +79,8 @@ class Explorer:
     """
 
     def __init__(self, saved: SavedModel, data: GraphDataset | None = None, missing: str = "") -> None:
+        if saved.task != "classification":
+            raise SettingError(f"the page shows models that predict classes; this one is a {saved.task}")
         self.saved, self.missing = saved, missing
         self._spec = find_model(saved.card.trial.model)
         self._settings = self._spec.settings(**saved.card.trial.settings)
@@ -77,6 +90,8 @@ class Explorer:
         self.names = Names(self.data)
         self._cached_layout = lru_cache(CACHED_LAYOUTS)(self._layout)
         self.predictions = lru_cache(None)(self._predictions)
+        self._cached_attribution = lru_cache(CACHED_ATTRIBUTIONS)(self._graph_attribution)
+        self.no_layers = ""
         self._keeps_nodes = self._warm_up()
 
     def _warm_up(self) -> bool:
@@ -85,7 +100,11 @@ class Explorer:
         width = self.saved.card.shape.in_channels
         x = torch.zeros(2, width) if self.saved.categories is None else torch.tensor([0, 0])
         graph_layout(edge_index[:, :1].numpy(), 2)
-        return len(explain(self.saved.network, GraphBatch.from_edge_index(x, edge_index)).layers) > 0
+        try:
+            return len(explain(self.saved.network, GraphBatch.from_edge_index(x, edge_index)).layers) > 0
+        except SettingError as error:
+            self.no_layers = str(error)
+            return False
 
     # ---- the model and its data set ----
 
@@ -112,6 +131,8 @@ class Explorer:
                 "graphs": 0 if self.data is None else len(self.data),
                 "missing": self.missing,
                 "most_nodes": MOST_NODES,
+                "no_layers": self.no_layers,
+                "members": self.saved.card.members,
             }
         )
 
@@ -203,20 +224,22 @@ class Explorer:
 
     # ---- one graph ----
 
-    def graph(self, number: int, choice: Choice, with_layout: bool = True) -> View:
+    def graph(self, number: int, choice: Choice, with_layout: bool = True, without: Sequence[int] = ()) -> View:
         """A graph of the data set, its prediction, and the nodes that each pooling layer kept.
 
         Args:
             number: The graph's number in the data set, from 0.
             choice: The sliders' values.
             with_layout: Whether to add ``places``, the nodes' positions in the picture.
+            without: Nodes that are taken away before the prediction; the others keep their features.
 
         Returns:
-            Values that JSON can hold.
+            Values that JSON can hold. ``sure`` says how sure the model is, as far as its file knows; it is None where
+            the choice or the graph is another than the model's.
 
         Raises:
             GraphNotFoundError: There is no such graph.
-            SettingError: The network cannot take the choice.
+            SettingError: The network cannot take the choice, or there are no such nodes to take away.
             DataError: The graph is too large to draw.
         """
         self._check_number(number)
@@ -225,13 +248,15 @@ class Explorer:
         check_size(f"graph {number}", data.num_nodes, data.num_edges // 2)
         file = self.names.files[number] if self.names.files else None
         names = self.names.nodes_of(number) or list(map(str, range(data.num_nodes)))
-        view = self._view(data, encoded, choice, names)
+        view = self._view(data, encoded, choice, names, without)
         title = f"{data.name}, graph {number}" + (f", {file}" if file else "")
         view |= {"title": title, "number": number, "file": file}
         view |= {"class": self._data_classes[int(data.y[0])], "part": self.parts[number] if self.parts else None}
         return view | ({"places": self._cached_layout(number)} if with_layout else {})
 
-    def uploaded(self, name: str, content: bytes, choice: Choice, with_layout: bool = True) -> View:
+    def uploaded(
+        self, name: str, content: bytes, choice: Choice, with_layout: bool = True, without: Sequence[int] = ()
+    ) -> View:
         """The same for a graph in a visitor's file, of which nothing is stored.
 
         Args:
@@ -239,39 +264,108 @@ class Explorer:
             content: The file's bytes.
             choice: The sliders' values.
             with_layout: Whether to add ``places``, the nodes' positions in the picture.
+            without: Nodes that are taken away before the prediction.
 
         Returns:
             Values that JSON can hold; ``notes`` has the warnings about the file.
 
         Raises:
             DataError: The file is no graph, is too large to draw, or does not fit the model.
-            SettingError: The network cannot take the choice.
+            SettingError: The network cannot take the choice, or there are no such nodes to take away.
         """
         data, encoded, names, notes = read_upload(self.saved, name, content)
-        view = self._view(data, encoded, choice, names)
+        view = self._view(data, encoded, choice, names, without)
         view |= {"title": name, "number": None, "file": name, "class": None, "part": None, "notes": notes}
         return view | ({"places": _layout(data)} if with_layout else {})
 
-    def _view(self, data: GraphDataset, encoded: GraphDataset, choice: Choice, names: Sequence[str]) -> View:
-        network, settings = self._changed(choice)
-        explanation = explain(network, encoded.batch([0]))
-        found = replace(self.saved, network=network).probabilities(encoded)[0].double().numpy()  # calibrated
-        explanation = replace(explanation, probabilities=found)
+    def _view(
+        self, data: GraphDataset, encoded: GraphDataset, choice: Choice, names: Sequence[str], without: Sequence[int]
+    ) -> View:
+        model, settings = self._changed(choice)
+        there = _remaining(encoded.num_nodes, without)
+        part = _induced(encoded, there) if without else encoded
+        try:
+            explanation = explain(model.network, part.batch([0]))
+        except SettingError:  # as `no_layers` says
+            explanation = Explanation((), np.empty(0))
+        found = self._answer(model, part)
+        probabilities = found.values[0].double().numpy()
         category, categories = self._categories(data)
-        best = int(np.nan_to_num(explanation.probabilities).argmax())
+        best = int(np.nan_to_num(probabilities).argmax())
         return {
             "nodes": list(names),
             "edges": _edges(data).T.tolist(),
             "category": category,
             "categories": categories,
-            "layers": [_layer_view(layer) for layer in explanation.layers],
+            "layers": [_layer_view(replace(layer, nodes=there[layer.nodes])) for layer in explanation.layers],
             "classes": list(self.saved.class_names),
-            "probabilities": _numbers(explanation.probabilities),
+            "probabilities": _numbers(probabilities),
             "best": best,
             "predicted": self.saved.class_names[best],
+            "without": sorted(without),
+            "whole": _numbers(model.probabilities(encoded)[0].double().numpy()) if without else None,
+            "sure": self._sure(found, best) if model is self.saved and not without else None,
             "features": self.saved.features,
             "notes": [],
         } | self._sliders(settings)
+
+    def _answer(self, model: SavedModel, encoded: GraphDataset) -> Answers:
+        """What a model says of a graph, with a set of classes where its file promises one."""
+        try:
+            return model.answer(encoded, CONFIDENCE if model is self.saved else None)
+        except TapnetError:  # no such promise, or too few graphs for it
+            return model.answer(encoded)
+
+    def _sure(self, found: Answers, best: int) -> View:
+        sets = None if found.sets is None else found.sets[0].tolist()
+        distance, unlike = found.distance, found.unlike_training
+        return {
+            "calibration": self.saved.calibration,
+            "std": None if found.std is None else _number(float(found.std[0, best])),
+            "confidence": CONFIDENCE,
+            "set": sets and [name for name, there in zip(self.saved.class_names, sets, strict=True) if there],
+            "coverage": sets and _number(self.saved.coverage(CONFIDENCE)),
+            "distance": None if distance is None else _number(float(distance[0])),
+            "unlike_training": None if unlike is None else [word for word in str(unlike[0]).split("; ") if word],
+        }
+
+    # ---- what a prediction rests on ----
+
+    def attribution(self, number: int, method: Method, choice: Choice) -> View:
+        """What each node and edge of a graph of the data set does for the predicted class, and how far that is true.
+
+        Args:
+            number: The graph's number in the data set, from 0.
+            method: As :meth:`tapnet.inference.model.SavedModel.explain` takes it.
+            choice: The sliders' values.
+
+        Returns:
+            Values that JSON can hold: ``nodes`` and ``edges`` in the order of the graph's view.
+
+        Raises:
+            GraphNotFoundError: There is no such graph.
+            SettingError: The network cannot take the choice, or there is no such method for it.
+            DataError: The graph is too large, or the network's answer is not a number.
+        """
+        self._check_number(number)
+        return self._cached_attribution(number, method, choice)
+
+    def _graph_attribution(self, number: int, method: Method, choice: Choice) -> View:
+        assert self.encoded is not None
+        data, encoded = self._data.subset([number]), self.encoded.subset([number])
+        return self._attribution(f"graph {number}", data, encoded, method, choice)
+
+    def uploaded_attribution(self, name: str, content: bytes, method: Method, choice: Choice) -> View:
+        """The same for a graph in a visitor's file, of which nothing is stored; see `uploaded`."""
+        data, encoded, _, _ = read_upload(self.saved, name, content)
+        return self._attribution(name, data, encoded, method, choice)
+
+    def _attribution(
+        self, name: str, data: GraphDataset, encoded: GraphDataset, method: Method, choice: Choice
+    ) -> View:
+        model, _ = self._changed(choice)
+        _check_copies(name, method, data.num_nodes, data.num_edges // 2)
+        return _attribution_view(attribute_graph(model, FoundGraph(data, 0, name), method, encoded=encoded))
 
     def _layout(self, number: int) -> list[list[float]]:
         return _layout(self._data.subset([number]))
@@ -288,11 +382,11 @@ class Explorer:
         values = [str(data.categories[i])[:LONGEST_NAME] for i in occurring]
         return category.tolist(), [known.get(value, value) for value in values]
 
-    def _changed(self, choice: Choice) -> tuple[GraphClassifier, Any]:
-        """The network and its settings, or one with the choice's settings and the same weights."""
+    def _changed(self, choice: Choice) -> tuple[SavedModel, Any]:
+        """The model and its settings, or one with the choice's settings and the same weights."""
         changes = {name: value for name, value in asdict(choice).items() if value is not None}
         if not changes:
-            return self.saved.network, self._settings
+            return self.saved, self._settings
         sliders = self._sliders(self._settings)
         layers = len(sliders["ratios"])
         if len(changes.get("ratios", ())) not in (0, layers):
@@ -300,9 +394,11 @@ class Explorer:
         if "connectivity" in changes and sliders["connectivity"] is None:
             raise SettingError("connectivity is a setting of pool 'tap'; this model's pooling layers have none")
         settings = self._settings.replace(**changes)
+        if settings == self._settings:
+            return self.saved, settings
         network = build_network(self.saved.card, settings).eval()
         network.load_state_dict(self.saved.network.state_dict(), assign=True)
-        return network, settings
+        return replace(self.saved, network=network), settings
 
 
 def _layer_view(layer: Layer) -> View:
@@ -313,6 +409,75 @@ def _layer_view(layer: Layer) -> View:
     return own | parts | {"parts": list(parts)}
 
 
+def _attribution_view(found: GraphExplanation) -> View:
+    """An explanation by the numbers of nodes, not by their names."""
+    fidelity = found.fidelity
+    assert fidelity is not None
+    errors = [node.error for node in found.nodes]
+    return {
+        "method": found.method,
+        "target": str(found.target)[:LONGEST_NAME],
+        "unit": found.unit[:LONGEST_NAME],
+        "nodes": [_number(node.attribution) for node in found.nodes],
+        "errors": None if errors[0] is None else [_number(error or 0.0) for error in errors],
+        "kept": [node.kept for node in found.nodes],
+        "edges": [_number(edge.attribution) for edge in found.edges],
+        "groups": [
+            {"name": group.name[:LONGEST_NAME], "nodes": list(group.nodes), "attribution": _number(group.attribution)}
+            for group in found.groups[:MOST_GROUPS]
+        ],
+        "fidelity": {
+            "sentence": fidelity.sentence,
+            "beats_chance": fidelity.beats_chance,
+            "p_value": _number(fidelity.p_value),
+            "levels": [
+                {
+                    "percent": level.percent,
+                    "nodes": level.nodes,
+                    "necessity": _number(level.necessity),
+                    "sufficiency": _number(level.sufficiency),
+                    "random_necessity": _number(level.random.necessity),
+                    "random_sufficiency": _number(level.random.sufficiency),
+                }
+                for level in fidelity.levels
+            ],
+        },
+    }
+
+
+def _check_copies(name: str, method: Method, nodes: int, edges: int) -> None:
+    """Raise a :class:`DataError` for a graph whose attribution takes longer than a visitor waits."""
+    copies = nodes + edges + 2 * len(PERCENTS) * (2 + REPEATS)
+    copies += max(COALITIONS, 2 * FEWEST_PAIRS * nodes) if method == "shapley" else 0
+    if copies * (nodes + edges) > MOST_COPIED:
+        raise DataError(
+            f"{name} has {nodes:,} nodes and {edges:,} edges: too many for an attribution by {method} on the page. "
+            "The model's method explain has no such limit"
+        )
+
+
+def _remaining(size: int, without: Sequence[int]) -> NDArray[np.int64]:
+    """The numbers of the nodes that are left of so many."""
+    there = np.ones(size, dtype=bool)
+    for node in without:
+        if not 0 <= node < size:
+            raise SettingError(f"the graph has nodes 0 to {size - 1}; there is no node {node} to take away")
+        there[node] = False
+    if not there.any():
+        raise SettingError("one node at least has to be left")
+    return np.flatnonzero(there)
+
+
+def _induced(encoded: GraphDataset, nodes: NDArray[np.int64]) -> GraphDataset:
+    """The subgraph of these nodes, which keep their features, of a data set of one graph."""
+    kept = torch.from_numpy(nodes)
+    batch = encoded.batch([0])
+    part = induced_subgraph(batch, kept, torch.tensor([0, len(kept)]))
+    own: dict[str, Any] = dict.fromkeys(NODE_AND_EDGE_DATA)
+    own |= {"node_ptr": part.ptr, "rowptr": part.rowptr.long(), "col": part.col, "x": batch.x[kept], "prepared": {}}
+    return replace(encoded, **own | {"edge_weight": part.weight, "edge_attr": part.edge_attr})
+
+
 def _edges(data: GraphDataset) -> NDArray[np.int64]:
     """[2, E], each edge once, for a data set of one graph."""
     return np.asarray(data.batch([0]).edges_once)
@@ -320,7 +485,11 @@ def _edges(data: GraphDataset) -> NDArray[np.int64]:
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
     """Rounded to six digits, more than the page shows; None for NaN, which JSON does not have."""
-    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
+    return [_number(v) for v in values.tolist()]
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def _layout(data: GraphDataset) -> list[list[float]]:

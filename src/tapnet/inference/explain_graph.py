@@ -155,6 +155,7 @@ def attribute_graph(
     method: Method = "occlusion",
     target: object = None,
     classes: Sequence[Any] | None = None,
+    encoded: GraphDataset | None = None,
 ) -> GraphExplanation:
     """Explains the prediction of one graph: `SavedModel.explain` for a graph that was found.
 
@@ -166,6 +167,7 @@ def attribute_graph(
         target: The class, label or number to speak of; None: the predicted class, the most probable label, or the
             first number.
         classes: What to call the classes; None: by their names.
+        encoded: The graph as the model reads it, where that was made before.
 
     Returns:
         The prediction, the attributions, their fidelity, and what pooling kept.
@@ -176,7 +178,7 @@ def attribute_graph(
     """
     check_method(method)
     chosen = find_target(model, target)
-    read = model.encode(graph.data.subset([graph.number]), [graph.name])
+    read = model.encode(graph.data.subset([graph.number]), [graph.name]) if encoded is None else encoded
     probe = Probe(model.network, read, chosen)
     found = probe.attributions(method)
     try:
