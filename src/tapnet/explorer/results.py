@@ -17,6 +17,7 @@ from tapnet.experiments.load_run import load_run
 from tapnet.experiments.nested import NestedValidation
 from tapnet.experiments.store import Store
 from tapnet.inference.model_file import RUN
+from tapnet.training.metrics import METRICS
 from tapnet.viz import plot_comparison, plot_folds, plot_run
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 View = dict[str, Any]
 MOST_ROWS = 500  # of a table
-HEAD_OF_SETTINGS = ("system", "fold", "settings", "epochs", "validation", "")
+HEAD_OF_SETTINGS = ("system", "fold", "settings", "epochs", "validation", "use")
 
 
 class PictureNotFoundError(DataError):
@@ -107,9 +108,12 @@ class Results:
             pictures = [{"name": k, "title": p.title, "code": p.code} for k, p in self._pictures.items()]
         notes = list(shown.notes)
         if isinstance(shown, Comparison):
-            title, verdict = f"{shown.dataset}: {len(shown.systems)} systems", f"{shown.verdict}."
+            title, verdict = f"{shown.dataset}: {len(shown.systems)} systems", f"Verdict: {shown.verdict}."
         else:
-            title, verdict = repr(shown), shown.baseline_warning
+            trial = shown.results[0].trial
+            title, verdict = f"{trial.dataset}, {trial.model}: {shown.in_words}", shown.baseline_warning
+            if not verdict and shown.baseline and shown.metric in shown.baseline:
+                verdict = shown.baseline_in_words
             notes += [shown.machines_note] if shown.machines_note else []
         if len(settings) > MOST_ROWS:
             notes.append(f"The table of settings has the first {MOST_ROWS} of {len(settings)} rows.")
@@ -131,9 +135,11 @@ class Results:
         values = self.shown.to_dict()
         metrics = list(values["metrics"])
         head = ["fold", "seed", *metrics, *(["epoch"] if self.shown.has_epochs else [])]
-        rows = [[_cell(fold.get(key)) for key in head] for fold in values["folds"]]
-        every = [values["metrics"][metric] for metric in metrics]
-        means = [f"{_cell(one['mean'])} ± {_cell(one['std'])}" for one in every]
+        rows = [[_score(fold.get(key), key) for key in head] for fold in values["folds"]]
+        means = []
+        for metric in metrics:
+            mean, std = (_score(values["metrics"][metric][key], metric) for key in ("mean", "std"))
+            means.append(f"{mean} ± {std}" if mean else "undefined")
         return [head, *rows, ["mean", "", *means, *([""] if self.shown.has_epochs else [])]]
 
     def _settings(self) -> Iterator[list[str]]:
@@ -155,7 +161,7 @@ class Results:
                 is_best = best is not None and all(
                     _cell(best.settings[key]) == _cell(settings[key]) for key in settings
                 )
-                score = f"{one.metric} {_cell(one.reading.score)}"
+                score = f"{one.metric} {_score(one.reading.score, one.metric)}"
                 epochs = str(trial.training.epochs) if run.has_epochs else ""
                 yield [name, str(trial.fold), _words(settings), epochs, score, "chosen" if is_best else ""]
 
@@ -178,6 +184,12 @@ class Results:
 
 def _words(settings: Any) -> str:
     return ", ".join(f"{key} {_cell(value)}" for key, value in settings.items())
+
+
+def _score(value: Any, key: str) -> str:
+    """A score with as many digits as its metric has elsewhere; other values as they are."""
+    metric = METRICS.get(key)
+    return _cell(value) if metric is None or value is None else f"{value:.{1 if metric.percent else 3}f}"
 
 
 def _cell(value: Any) -> str:

@@ -19,7 +19,7 @@ from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
-from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method
+from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe
 from tapnet.inference.attribution_fidelity import PERCENTS, REPEATS
 from tapnet.inference.explain import Explanation, Layer, explain
 from tapnet.inference.explain_graph import FoundGraph, attribute_graph
@@ -303,11 +303,24 @@ class Explorer:
             "best": best,
             "predicted": self.saved.class_names[best],
             "without": sorted(without),
-            "whole": _numbers(model.probabilities(encoded)[0].double().numpy()) if without else None,
+            "whole": self._whole(model, encoded, there) if without else None,
             "sure": self._sure(found, best) if model is self.saved and not without else None,
             "features": self.saved.features,
             "notes": [],
         } | self._sliders(settings)
+
+    def _whole(self, model: SavedModel, encoded: GraphDataset, there: NDArray[np.int64]) -> View:
+        """The prediction of the whole graph, and the log odds of its class: of the whole, and of what is left."""
+        said = model.probabilities(encoded)
+        found: View = {"probabilities": _numbers(said[0].double().numpy()), "log_odds": None}
+        try:
+            probe = Probe(model.network, encoded, said.argmax(dim=1))
+        except DataError:  # not a number
+            return found
+        left = torch.zeros(encoded.num_nodes, dtype=torch.bool)
+        left[torch.from_numpy(there)] = True
+        values = [float(probe.value[0]), float(probe.values(torch.zeros(1, dtype=torch.int64), left)[0])]
+        return found | {"log_odds": [_number(value) for value in values]}
 
     def _answer(self, model: SavedModel, encoded: GraphDataset) -> Answers:
         """What a model says of a graph, with a set of classes where its file promises one."""

@@ -434,15 +434,17 @@ function showChange() {
   const gone = view.without;
   at("change").hidden = at("put-back").hidden = !gone.length;
   if (!gone.length) return;
-  const before = view.whole.indexOf(Math.max(...view.whole));
-  const [from, to] = [view.whole[before], view.probabilities[before]];
-  const by = from === null || to === null ? "" : ` (${signed(Number((100 * (to - from)).toFixed(1)))} points)`;
+  const { probabilities: whole, log_odds: odds } = view.whole;
+  const before = Math.max(0, whole.indexOf(Math.max(...whole)));
+  const [from, to] = [whole[before], view.probabilities[before]];
+  const points = from === null || to === null ? "" : `${to > from ? "+" : ""}${(100 * (to - from)).toFixed(1)} points`;
+  const by = [points, odds && `log odds ${short(odds[0])} → ${short(odds[1])}`].filter(Boolean).join("; ");
   const names = gone.slice(0, 5).map((node) => view.nodes[node]);
   const listed = names.join(", ") + (gone.length > names.length ? ", …" : "");
-  const turned = before === view.best ? "" : `; now ${view.predicted}`;
+  const turned = before === view.best ? "" : `. The prediction is now ${view.predicted}`;
   at("change").textContent =
-    `Without ${gone.length === 1 ? "node" : `${gone.length} nodes:`} ${listed}: ` +
-    `${view.classes[before]} ${percent(from)} → ${percent(to)}${by}${turned}.`;
+    `Without node${gone.length === 1 ? "" : "s"} ${listed}: ` +
+    `${view.classes[before]} ${percent(from)} → ${percent(to)}${by && ` (${by})`}${turned}.`;
 }
 
 const UNLIKE = {
@@ -485,10 +487,11 @@ function showAttribution() {
   const unit = found?.unit ?? compared?.attribution?.unit;
   const several = found && compared?.attribution && found.unit !== compared.attribution.unit;
   at("scale").hidden = !unit;
-  at("scale").replaceChildren(colourScale("page-scale"), `${short(-largest)} to ${short(largest)}`);
+  at("scale").replaceChildren(`against ${signed(-largest)}`, colourScale("page-scale"), `${signed(largest)} for`);
+  at("attributions").classList.toggle("single", !compared);
   at("rests-hint").textContent = !unit
     ? ""
-    : `Orange nodes and edges speak for the predicted class, blue ones with a dark outline against it (${
+    : `Orange nodes and edges speak for the predicted class, blue ones with a thick outline against it (${
         several ? "log odds of the class that is predicted of each" : unit
       }).`;
   if (found) {
@@ -531,7 +534,9 @@ function attributionFigure({ view, plan, attribution, trouble }, largest, isChos
   const kind = trouble ? "trouble" : attribution && !attribution.fidelity.beats_chance ? "verdict weak" : "verdict";
   const words = made("p", { className: kind, textContent: sentence });
   if (isChosen) words.id = "fidelity";
-  figure.append(caption, picture, words);
+  const side = made("div");
+  side.append(caption, words);
+  figure.append(picture, side);
   return figure;
 }
 

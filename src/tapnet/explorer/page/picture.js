@@ -168,7 +168,7 @@ export const largestOf = (found) => Math.max(1e-12, ...[...found.nodes, ...found
 
 /**
  * The graph with what each node and edge does for the prediction; found is null while that is not known.
- * The larger a circle and the wider a line, the more. Against has a dark outline, for grey print and the colour-blind.
+ * The larger a circle and the wider a line, the more. Against has a thick outline, for grey print and the colour-blind.
  */
 export function drawAttribution(view, plan, found, largest, without = []) {
   const { at, radius } = plan;
@@ -196,7 +196,7 @@ export function drawAttribution(view, plan, found, largest, without = []) {
     const shape = { "data-node": node, cx: x.toFixed(1), cy: y.toFixed(1), r: r.toFixed(1) };
     const kind = gone.has(node) ? "away" : value < 0 ? "against" : "for";
     const fill = gone.has(node) ? "none" : diverging(value, largest);
-    const line = kind === "against" ? Math.max(1.2, thin) : thin / 1.5;
+    const line = kind === "against" ? Math.max(1.2, 1.5 * thin) : thin / 2;
     picture.append(element("circle", { class: kind, ...shape, fill, "stroke-width": line.toFixed(1) }));
     if (!plan.mark) return;
     const word = plan.mark[view.category[node]];

@@ -27,7 +27,7 @@ async function start() {
   at("about").textContent = found.rules;
   at("title").textContent = found.title;
   document.title = `${found.title} · tapnet explore`;
-  at("verdict").textContent = found.verdict && `Verdict: ${found.verdict}`;
+  at("verdict").textContent = found.verdict;
   at("notes").replaceChildren(...found.notes.map((note) => made("li", { textContent: note })));
   at("notes").hidden = !found.notes.length;
   fillTable(at("table"), found.table);
