@@ -178,7 +178,7 @@ class Results:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what a picture lacks is seen
                 figure, drawn = picture.function(picture.source), io.BytesIO()
-            figure.savefig(drawn, format="svg", metadata={"Date": None})
+            figure.savefig(drawn, format="svg")
         return drawn.getvalue()
 
 

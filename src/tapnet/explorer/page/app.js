@@ -36,6 +36,7 @@ const state = {
   plan: null,
   levels: [],
   node: null,
+  sticky: true, // whether the card of the node stays in sight
 };
 
 // ---- requests ----
@@ -618,9 +619,10 @@ function pointAt(picture, event) {
   return nearest;
 }
 
+/** The card with the scores must not cover the picture whose nodes are clicked. */
 function choosePoint(picture, event) {
   const node = pointAt(picture, event);
-  if (node !== null) chooseNode(node);
+  if (node !== null) chooseNode(node, false, picture.id !== "attribution");
 }
 
 function togglePoint(picture, event) {
@@ -628,9 +630,9 @@ function togglePoint(picture, event) {
   if (node !== null) toggle(node);
 }
 
-function chooseNode(node, aloud = false) {
-  if (node === state.node && !aloud) return;
-  state.node = node;
+function chooseNode(node, aloud = false, sticky = true) {
+  if (node === state.node && sticky === state.sticky && !aloud) return;
+  Object.assign(state, { node, sticky });
   markNode();
   showVotes();
   showNode();
@@ -679,7 +681,7 @@ function attributionInWords(node) {
 
 function showNode() {
   const { node, view } = state;
-  at("node-attribution").textContent = node === null ? "" : attributionInWords(node);
+  at("node-attribution").textContent = node === null ? "" : `${nodeName(node)}. ${attributionInWords(node)}`;
   at("take").hidden = node === null;
   if (node === null) return;
   const isGone = view.without.includes(node);
@@ -693,7 +695,7 @@ const rank = (values, place) => 1 + values.filter((v) => v > values[place]).leng
 function showVotes() {
   const { view, node } = state;
   at("votes-title").textContent = node === null ? "A node" : nodeName(node);
-  at("votes").classList.toggle("chosen", node !== null);
+  at("votes").classList.toggle("chosen", node !== null && state.sticky);
   at("no-node").hidden = node === null;
   at("no-votes").hidden = node !== null;
   at("votes-table").hidden = node === null || !view.layers.length;
@@ -746,8 +748,9 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 function pressed(picture, event) {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
   const { node } = state;
+  const go = (other) => chooseNode(other, true, picture.id !== "attribution");
   if (event.key === "Escape") {
-    chooseNode(null, true);
+    go(null);
   } else if (picture.id === "attribution" && ["Enter", " ", "Delete"].includes(event.key)) {
     event.preventDefault();
     if (node !== null) toggle(node);
@@ -755,9 +758,9 @@ function pressed(picture, event) {
     event.preventDefault();
     const order = byRank(Number(picture.dataset.level));
     const place = order.indexOf(node);
-    if (node === null || event.key === "Home") chooseNode(order[0], true);
-    else if (event.key in ARROWS) chooseNode(inDirection(node, ...ARROWS[event.key]), true);
-    else chooseNode(order[Math.min(Math.max(place + (event.key === "PageDown" ? 1 : -1), 0), order.length - 1)], true);
+    if (node === null || event.key === "Home") go(order[0]);
+    else if (event.key in ARROWS) go(inDirection(node, ...ARROWS[event.key]));
+    else go(order[Math.min(Math.max(place + (event.key === "PageDown" ? 1 : -1), 0), order.length - 1)]);
   }
 }
 
