@@ -1,4 +1,4 @@
-"""From molecules to a model: which atoms of a molecule its pooling layers kept, as text and as a picture."""
+"""From molecules to a model: what its prediction of a molecule rests on, and which atoms its pooling layers kept."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def main() -> None:
     print(f"A molecule of those that were held out, {y_test[0]}:")
     explanation = model.explain(test[0])
     print(explanation)
-    save(explanation.plot(), Path("molecule"), ("png",))
+    save(explanation.plot(kept=True), Path("molecule"), ("png",))
     print("\nWritten: molecule.png")
 
 

@@ -30,4 +30,4 @@ def test_it_runs(file, tmp_path):
     assert "epochs" in done.stdout
     for picture in tmp_path.glob("*.png"):
         height, width = matplotlib.image.imread(picture).shape[:2]
-        assert width > 2 * height > 500
+        assert width > 500 < 2 * height

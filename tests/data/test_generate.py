@@ -103,6 +103,8 @@ def test_files_hold_the_same(kind, tmp_path):
     write_tu(dataset, tmp_path / "OWN", truth)
     assert_same(load_dataset(tmp_path / "OWN"), dataset)
     assert torch.equal(read_node_truth(tmp_path / "OWN"), truth)
+    with pytest.raises(DataError, match="not empty"):
+        write_tu(dataset, tmp_path / "OWN")
     with pytest.raises(DataError, match="missing"):
         read_node_truth(tmp_path)
 

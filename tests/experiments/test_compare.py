@@ -95,7 +95,7 @@ def test_the_verdict_of_systems_that_differ_by_chance_alone():
 
 def test_baselines_alone_have_a_verdict_too():
     found = tapnet.compare_runs({"size": run("size", noisy(85, 0)), "bag": run("bag", noisy(60, 1))})
-    assert found.verdict.startswith("bag is worse than size by 25.")
+    assert found.verdict.startswith("bag is worse than size by 24.9 points (95 % interval -26.1 to -23.6, ")
 
 
 def test_what_is_lower_is_better_by_the_metric():
@@ -286,6 +286,27 @@ def test_systems_are_trained_on_the_same_folds_with_the_baselines(tmp_path):
     assert alone.verdict == again.verdict
 
 
+def numbers_of_mutag():
+    """MUTAG with a number to predict, the size of a graph."""
+    mutag = tapnet.load_dataset("MUTAG")
+    y = mutag.nodes_per_graph.float().unsqueeze(1)
+    return replace(mutag, y=y, classes=(), class_names=None, task="regression", target_names=("size",))
+
+
+def test_nested_has_a_score_for_each_fold_and_baselines_work_for_numbers(tmp_path):
+    options = {"protocol": "nested", "configs": 2, "final_seeds": 2, "progress": lambda _: None}
+    found = tapnet.compare(numbers_of_mutag(), ["bag"], out=tmp_path, **FEW | options)
+    assert [len(row.scores) for row in found.systems] == [3] * 3
+    assert (found.protocol, found.metric, found.seeds) == ("nested", "rmse", 1)
+    assert found["size"].rank == 1
+    assert found["size"].mean < 0.1 * found["majority"].mean
+    assert found.test_to_train == pytest.approx(1 / 2 / 0.9, rel=0.05)
+    stored = tapnet.compare_runs([tmp_path / "bag", tmp_path / "majority", tmp_path / "size"])
+    assert [stored[name].difference for name in ("majority", "size")] == [
+        found[name].difference for name in ("majority", "size")
+    ]
+
+
 @pytest.mark.parametrize(
     ("systems", "options", "words"),
     [
@@ -306,8 +327,5 @@ def test_mistakes_are_said_before_anything_is_trained(systems, options, words):
 
 
 def test_a_system_that_does_not_fit_the_targets_is_refused_at_once():
-    mutag = tapnet.load_dataset("MUTAG")
-    y = mutag.nodes_per_graph.float().unsqueeze(1)
-    numbers = replace(mutag, y=y, classes=(), class_names=None, task="regression", target_names=("size",))
     with pytest.raises(SettingError, match="wl predicts classes"):
-        tapnet.compare(numbers, ["gin", "wl"], progress=pytest.fail, **FEW)
+        tapnet.compare(numbers_of_mutag(), ["gin", "wl"], progress=pytest.fail, **FEW)

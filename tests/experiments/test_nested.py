@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ import torch
 import tapnet
 from tapnet.data.checks import graph_codes
 from tapnet.data.splits import stratified_folds
-from tapnet.errors import SettingError
+from tapnet.errors import DataError, SettingError
 from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted
 from tapnet.experiments.store import Store
@@ -116,6 +117,19 @@ def test_a_stored_run_is_read_and_drawn(run):
     assert plot_run(run.folder).get_suptitle()
     with pytest.raises(SettingError, match="splits"):
         loaded.save_splits("splits.json")
+
+
+@pytest.mark.parametrize(
+    "folds",
+    [3, [], [{"runs": []}], [{"runs": [{"key": []}]}], [{"runs": [{"key": "?"}]}], [{"runs": [], "validation": [1]}]],
+)
+def test_a_damaged_page_of_a_run_is_one_sentence(run, tmp_path, folds):
+    shutil.copytree(run.folder, tmp_path / "run")
+    page = json.loads((tmp_path / "run/run.json").read_text())
+    del page["digest"]
+    (tmp_path / "run/run.json").write_text(json.dumps(page | {"folds": folds}))
+    with pytest.raises(DataError):
+        load_run(tmp_path / "run")
 
 
 def test_predictions_have_a_line_for_each_run(run):

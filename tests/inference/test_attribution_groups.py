@@ -47,6 +47,5 @@ def test_components_of_a_graph_and_of_its_top_nodes():
     assert [(group.kind, group.nodes) for group in groups] == [
         ("component", (0, 1, 2)),
         ("component", (3, 4, 5)),
-        ("component", (6,)),
         ("piece", (0, 1)),
     ]

@@ -52,6 +52,8 @@ def test_a_distortion_that_is_no_temperature_needs_a_curve(classes):
     after = calibrate("classification", found.record, bent)
     np.testing.assert_allclose(after.sum(axis=1), 1)
     assert found.after["ece"] < 0.05 < found.before["ece"]
+    assert found.after["accuracy"] > found.before["accuracy"] + 5
+    assert "accuracy" in str(found)  # other classes are the most probable ones now
 
 
 def test_labels_have_a_temperature_each_and_gaps_count_for_nothing():
@@ -64,6 +66,15 @@ def test_labels_have_a_temperature_each_and_gaps_count_for_nothing():
     assert found.method == "temperature"
     assert found.record.temperature == pytest.approx([2, 4], rel=0.15)
     assert calibrate("multilabel", found.record, np.array([[0.5, 0.5]])) == pytest.approx(np.array([[0.5, 0.5]]))
+
+
+@pytest.mark.parametrize("n", [20, 300])
+def test_graphs_that_are_all_right_do_not_make_the_next_one_certain(n):
+    y = np.arange(n) % 2
+    said = np.where(np.eye(2)[y] == 1, 0.9, 0.1)
+    found = fit_calibration("classification", y, said, np.arange(n) % 5)
+    after = calibrate("classification", found.record, said)
+    assert 0.9 < after.max() <= 1 - 1 / (n + 3)
 
 
 def test_the_expected_calibration_error_by_hand():

@@ -155,6 +155,26 @@ def test_mem_is_pygs():
     assert not pooled.batch.adjacency.any()
 
 
+@pytest.mark.parametrize("make", [MinCutPool, DMoNPool, JustBalancePool])
+def test_the_loss_alone_finds_planted_communities(make):
+    torch.manual_seed(0)
+    community = torch.arange(45) // 15
+    together = community[:, None] == community
+    upper = (torch.rand(45, 45) < torch.where(together, 0.6, 0.03)).triu(1)
+    adjacency = (upper | upper.T).double()
+    near = (adjacency + torch.eye(45)) / (adjacency.sum(1, keepdim=True) + 1)
+    x = near @ near  # what two convolutions make of nodes that are all different
+    batch = GraphBatch.from_edge_index(x, adjacency.nonzero().T)
+    pool = make(45, 3).double()
+    optimizer = torch.optim.Adam(pool.parameters(), lr=0.05)
+    for _ in range(120):
+        optimizer.zero_grad()
+        pool(x, batch).loss.backward()
+        optimizer.step()
+    found = pool(x, batch).assignment.argmax(1)
+    assert ((found[:, None] == found) == together).double().mean() > 0.95
+
+
 def test_lapool_is_its_formula():
     x, batch, dense = some_graphs((9, 12, 1), seed=3, density=0.3)
     pooled = LaPool(D)(x, batch)

@@ -33,7 +33,7 @@ def explain(
     dataset: Annotated[
         str | None,
         typer.Option(
-            "--dataset", "--data", "-d", help="The data set that a number belongs to.", show_default="the model's own"
+            "--dataset", "--data", help="The data set that a number belongs to.", show_default="the model's own"
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A picture: a .png, .svg or .pdf file.")] = None,

@@ -15,7 +15,6 @@ from tapnet.cli.app import print_error
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
 from tapnet.experiments.trial import Trial
-from tapnet.experiments.tune import SETTINGS
 from tapnet.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -128,11 +127,9 @@ def print_tuning(found: Tuning) -> None:
         table.add_row(str(row["config"]), f"{row['score']:.{digits}f}", *epochs, _settings_in_words(row["settings"]))
     console.print(table)
     console.print(f"\n[bold]{escape(repr(found))}[/]")
-    if found.folder is not None:
-        file = str(found.folder / SETTINGS)
-        console.print(
-            f"[dim]Settings: {escape(file)}; `tapnet train {escape(found.dataset)} --settings FILE` uses them[/]"
-        )
+    if found.file is not None:
+        use = f"`tapnet train {found.dataset} --settings FILE` uses them"
+        console.print(f"[dim]Settings: {escape(str(found.file))}; {escape(use)}[/]")
 
 
 def print_datasets(rows: list[dict[str, Any]], with_notes: bool) -> None:
@@ -184,7 +181,8 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
         console.print(f"[bold]{row['name']}[/]  {row['system']}{parameters}")
         console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
         console.print(escape(row["about"]))
-        for title, values in (("settings, on MUTAG", row["settings"]), ("training", row["training"])):
+        tables = {"settings, on MUTAG": row["settings"], "training": row["training"], "tried by tune": row["search"]}
+        for title, values in tables.items():
             console.print(f"[dim]{title}[/]" if values else "")
             for name, value in values.items():
                 shown = list(value) if isinstance(value, tuple) else value

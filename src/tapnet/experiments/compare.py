@@ -35,7 +35,7 @@ from tapnet.nn.pool.registry import find_name
 from tapnet.training.metrics import METRICS, find_metrics
 
 Fold = tuple[int, int]  # the seed that drew the folds, and the number of the fold
-NOT_SHARED = {"model", "pool", "conv", "final", "out", "settings"}  # of what `cross_validate` takes
+NOT_SHARED = {"model", "pool", "conv", "devices", "final", "out", "settings"}  # of what `cross_validate` takes
 
 
 def compare(
@@ -427,7 +427,7 @@ def _about_systems(table: Comparison, others: Sequence[ComparedSystem]) -> list[
         who = "no other system differs" if said else "no system differs"
         who = f"{tested[0][0].name} does not differ" if len(others) == 1 else who
         said.append(f"{who} from {table.reference} by more than chance")
-    if table.smallest_visible_difference is not None:
+        assert table.smallest_visible_difference is not None
         said.append(f"differences above {table.digits(table.smallest_visible_difference)}{unit} would have shown")
     return said
 

@@ -77,8 +77,10 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
         try:
             outer = load_outer_folds(run["folds"], results)
             given, search = dict(run["changed"]), str(run["search"])
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{folder / RUN}: cannot be read ({error})") from None
+        if not outer:
+            raise DataError(f"{folder}: no fold of the run is finished yet")
         results = [result for fold in outer for result in fold.results]
         return NestedValidation(results, metrics, outer=outer, given=given, search=search, **about)
     return CrossValidation(results, metrics, **about)

@@ -89,6 +89,11 @@ class Tuning:
         tried = f"the best of {len(self.trials)} configurations on {self.validation}"
         return f"{self.dataset}, {self.model}: {found or 'the usual settings'} ({best}, {tried})"
 
+    @property
+    def file(self) -> Path | None:
+        """``settings.json`` in the folder, if there is one."""
+        return None if self.folder is None else self.folder / SETTINGS
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it; the content of ``settings.json``."""
         return {
@@ -255,8 +260,8 @@ def tune(
             warnings.warn(note, DataNote, stacklevel=2)
         (candidates,) = run_studies([study], setup, store, progress)
         found = _tuning(setup, study, candidates, Path(folder) if kept else None)
-        if kept:
-            found.save(Path(folder) / SETTINGS)
+        if found.file is not None:
+            found.save(found.file)
         return found
 
 

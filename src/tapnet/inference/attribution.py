@@ -33,6 +33,7 @@ NODES_AT_ONCE = 1 << 16  # of perturbed copies, in one forward pass
 MOST_EXACT_NODES = 12  # 4,096 coalitions; larger graphs are sampled
 COALITIONS = 8192  # of a sampled graph, as far as that gives from 16 to 256 pairs of orders
 FEWEST_PAIRS, MOST_PAIRS = 16, 256
+BOOLEANS_AT_ONCE = 1 << 26
 STEPS = 64  # of integrated gradients
 FLOATS_AT_ONCE = 1 << 24  # of their one-hot rows
 
@@ -348,8 +349,12 @@ class Probe:
         draw = np.random.default_rng([size, pairs])
         orders = draw.permuted(np.tile(np.arange(size), (pairs, 1)), axis=1)
         place = np.argsort(np.concatenate([orders, orders[:, ::-1]]), axis=1)  # of each node, [2 · pairs, n]
-        there = place[:, None, :] < np.arange(1, size)[:, None]  # after 1, 2, … n - 1 nodes
-        inner = self._coalition_values(graph, there.reshape(-1, size)).reshape(2 * pairs, size - 1)
+        # The coalitions after 1, 2, … n - 1 nodes, of some orders at a time: all take 2 · pairs · n² booleans.
+        parts = [
+            self._coalition_values(graph, (some[:, None, :] < np.arange(1, size)[:, None]).reshape(-1, size))
+            for some in np.array_split(place, min(2 * pairs, -(-2 * pairs * size * size // BOOLEANS_AT_ONCE)))
+        ]
+        inner = np.concatenate(parts).reshape(2 * pairs, size - 1)
         ends = np.broadcast_to([self.empty_values(torch.tensor([graph]))[0], self.value[graph]], (2 * pairs, 2))
         gains = np.diff(np.concatenate([ends[:, :1], inner, ends[:, 1:]], axis=1), axis=1)
         samples = np.take_along_axis(gains, place, axis=1).reshape(2, pairs, size).mean(axis=0)

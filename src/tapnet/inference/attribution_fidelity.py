@@ -61,7 +61,7 @@ class Fidelity:
     Attributes:
         levels: For the top 10, 20 and 30 % of the nodes.
         p_value: The share of random rankings whose necessity, on the mean over the levels, is at least as large.
-        beats_chance: Whether that is at most 5 %.
+        beats_chance: Whether that is at most 5 %, and the answer for the target falls without the top nodes at all.
         sentence: The same in words.
     """
 
@@ -101,7 +101,7 @@ def measure_fidelity(probe: Probe, attribution: FloatArray, what: str) -> Fideli
         random = RandomChange(*mean.tolist(), *intervals)
         (without, alone), by_degree = change[0, i].tolist(), Change(*change[1, i].tolist())
         levels.append(FidelityLevel(without, alone, percent, count, random, by_degree))
-    beats = p_value <= LEVEL
+    beats = bool(p_value <= LEVEL and statistic[0] > 0)
     return Fidelity(tuple(levels), p_value, beats, _sentence(levels[1], what, beats, signed))
 
 
@@ -116,14 +116,13 @@ def _changes(probe: Probe, there: NDArray[np.bool_]) -> FloatArray:
 
 
 def _sentence(level: FidelityLevel, what: str, beats: bool, signed: bool) -> str:
-    def effect(change: float) -> str:
-        verb = "changes" if not signed else "falls" if change >= 0 else "rises"
-        return f"{verb} by {abs(change):.3g}"
+    def change(fall: float) -> str:
+        return f"{round(-fall, 3) + 0.0:+.3f}" if signed else f"{fall:.3g}"  # of a probability, or in a number's units
 
-    low, high = level.random.necessity_interval
+    low, high = sorted(level.random.necessity_interval, reverse=signed)
     nodes, random = ("node", "a random one") if level.nodes == 1 else (f"{level.nodes} nodes", "as many random ones")
     return (
-        f"Without the top {nodes} ({level.percent} %) {what} {effect(level.necessity)}, without {random} it "
-        f"{effect(level.random.necessity)} (95 % between {low:.3g} and {high:.3g}): the explanation "
+        f"Without the top {nodes} ({level.percent} %) {what} changes by {change(level.necessity)}, without {random} by "
+        f"{change(level.random.necessity)} (95 % between {change(low)} and {change(high)}): the explanation "
         f"{'beats' if beats else 'does not beat'} chance on this graph."
     )

@@ -88,7 +88,7 @@ def components(edges: NDArray[np.int64], size: int, among: NDArray[np.bool_] | N
 
 
 def find_groups(edges: NDArray[np.int64], attribution: NDArray[np.float64], smiles: str | None = None) -> list[Group]:
-    """The groups of a graph: its components, connected pieces of its top nodes, and of a molecule rings and groups.
+    """The groups of a graph: components and connected pieces of the top nodes, and a molecule's rings and groups.
 
     Args:
         edges: ``[2, E]`` each edge once.
@@ -96,8 +96,8 @@ def find_groups(edges: NDArray[np.int64], attribution: NDArray[np.float64], smil
         smiles: Of a molecule whose atoms are the nodes.
     """
     size = len(attribution)
-    whole = components(edges, size)
-    found = [Group("component", f"component {i + 1}", nodes) for i, nodes in enumerate(whole)] if len(whole) > 1 else []
+    whole = [nodes for nodes in components(edges, size) if 1 < len(nodes) < size]
+    found = [Group("component", f"component {i + 1}", nodes) for i, nodes in enumerate(whole)]
     top = np.zeros(size, dtype=bool)
     top[np.argsort(-attribution, kind="stable")[: -(-size // 5)]] = True
     pieces = [nodes for nodes in components(edges, size, top) if len(nodes) > 1]

@@ -102,7 +102,7 @@ class Calibration:
 
     @property
     def before(self) -> dict[str, float]:
-        """``log_loss``, ``brier`` and ``ece``, the expected calibration error, as the networks say."""
+        """``log_loss``, ``brier``, ``accuracy``, and ``ece``, the expected calibration error, as the networks say."""
         return self.record.before
 
     @property
@@ -125,6 +125,8 @@ class Calibration:
             how = f"{scores}; neither a temperature nor isotonic regression lowers the log loss"
             return f"Calibration on {self.record.graphs} held-out graphs: {how}{note}"
         pairs = ", ".join(f"{words} {before[name]:.3f} → {after[name]:.3f}" for name, words in names.items())
+        if before.get("accuracy") != after.get("accuracy"):  # another class is the most probable one
+            pairs += f", accuracy {before['accuracy']:.1f} → {after['accuracy']:.1f} %"
         return f"Calibration on {self.record.graphs} held-out graphs ({in_words(self.record)}): {pairs}{note}"
 
     def plot(self) -> Figure:
@@ -222,21 +224,29 @@ def _fit(task: Task, method: Method, y: Array, p: Array) -> CalibrationRecord:
 
 
 def _temperature(task: Task, y: Array, p: Array) -> float:
-    """The temperature with the lowest log loss: a search over its logarithm, along which the loss has one minimum."""
+    """The temperature with the lowest log loss: a search over its logarithm, along which the loss has one minimum.
+
+    A share of 1 / (n + 2) of each target is given to the other classes (Platt's rule): n graphs that are all right do
+    not make the next one certain.
+    """
     from scipy.optimize import minimize_scalar
 
     there = ~np.isnan(y.astype(float))
     if not there.any():
         return 1.0
     y, logits = y[there], _log_odds(task, np.clip(p[there], TINY, 1 - TINY))
+    share = 1 / (len(y) + 2)
+    if task == "classification":
+        targets = np.full(logits.shape, share / max(logits.shape[1] - 1, 1))
+        targets[np.arange(len(y)), y] = 1 - share
+    else:
+        logits, yes = np.stack([np.zeros_like(logits), logits], axis=1), np.where(y == 1, 1 - share, share)
+        targets = np.stack([1 - yes, yes], axis=1)
+    logits = logits - logits.max(axis=1, keepdims=True)
 
     def loss(log_temperature: float) -> float:
         scaled = logits / np.exp(log_temperature)
-        if task == "classification":
-            highest = scaled.max(axis=1)
-            sums = np.exp(scaled - highest[:, None]).sum(axis=1)
-            return float((np.log(sums) + highest - scaled[np.arange(len(y)), y]).sum())
-        return float(np.logaddexp(0, np.where(y == 1, -scaled, scaled)).sum())
+        return float(np.log(np.exp(scaled).sum(axis=1)).sum() - (targets * scaled).sum())
 
     bounds = (-LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE)
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-4})
@@ -270,7 +280,8 @@ def _log_loss(task: Task, y: Array, p: Array) -> float:
 
 
 def _scores(y: Array, p: Array) -> dict[str, float]:
-    found = {name: METRICS[name](y, p) for name in ("log_loss", "brier")} | {"ece": reliability_curve(y, p).error}
+    found = {name: METRICS[name](y, p) for name in ("log_loss", "brier", "accuracy")}
+    found["ece"] = reliability_curve(y, p).error
     return {name: round(value, DIGITS) for name, value in found.items() if np.isfinite(value)}
 
 

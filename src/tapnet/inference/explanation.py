@@ -235,21 +235,20 @@ class GraphExplanation:
             rows = [[group.name, f"{group.attribution:+.3g}", _some(group.nodes)] for group in self.groups]
             yield from (row.rstrip() for row in _columns(rows[:GROUPS_PRINTED], left=(0, 2)))
         if self.fidelity is not None:
-            yield from _fidelity_lines(self.fidelity)
+            what = "the probability falls" if self.probabilities else "the number changes"
+            yield from _fidelity_lines(self.fidelity, what)
 
 
-def _fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
-    yield "fidelity: the change without the top nodes, and with them alone"
+def _fidelity_lines(fidelity: Fidelity, what: str) -> Iterator[str]:
+    yield f"fidelity: how far {what} without the top nodes, and with them alone"
     rows = [["top", "nodes", "without", "random (95 %)", "degree", "alone", "random (95 %)", "degree"]]
     for level in fidelity.levels:
         row = [f"{level.percent} %", str(level.nodes)]
         for what in ("necessity", "sufficiency"):
-            low, high = getattr(level.random, f"{what}_interval")
-            row.append(f"{getattr(level, what):.3f}")
-            row += [
-                f"{getattr(level.random, what):.3f} ({low:.3f} to {high:.3f})",
-                f"{getattr(level.degree, what):.3f}",
-            ]
+            values = [getattr(change, what) for change in (level, level.random, level.degree)]
+            top, mean, degree = (f"{round(value, 3) + 0.0:.3f}" for value in values)  # no -0.000
+            low, high = (f"{round(value, 3) + 0.0:.3f}" for value in getattr(level.random, f"{what}_interval"))
+            row += [top, f"{mean} ({low} to {high})", degree]
         rows.append(row)
     yield from _columns(rows)
     yield fidelity.sentence

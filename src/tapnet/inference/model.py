@@ -35,7 +35,7 @@ from tapnet.inference.uncertainty import (
 )
 from tapnet.io.graph_folder import ATTRIBUTES, EdgeSchema, FileGraph, NodeSchema, join
 from tapnet.models.base import GraphClassifier
-from tapnet.models.predictor import embed_graphs, predict_logits
+from tapnet.models.predictor import predict_and_embed, predict_logits
 from tapnet.models.registry import find_model
 from tapnet.models.spec import weight_shapes
 from tapnet.nn.conv.registry import find_conv
@@ -411,7 +411,7 @@ class SavedModel:
             SettingError: if there were too few graphs for this one.
         """
         record = None if confidence is None else check_confidence(self.card.conformal, confidence)
-        raw = self.member_answers(dataset)
+        raw, embeddings = self._run(dataset, with_embeddings=self.card.reference is not None)
         calibrated = self._calibrated(raw)
         values = self._mean(calibrated)
         found: dict[str, Any] = {"std": calibrated.std(dim=0, correction=0) if len(raw) > 1 else None}
@@ -422,14 +422,25 @@ class SavedModel:
             best = values.argmax(dim=1) if self.task == "classification" else (values >= 0.5).long()
             np.put_along_axis(sets, best.unsqueeze(-1).numpy(), True, axis=-1)  # as calibration may have turned it
             found["sets"] = sets
-        if self.card.reference is not None:
-            found["distance"], found["unlike_training"] = self._unlike_training(dataset)
+        if embeddings is not None:
+            found["distance"], found["unlike_training"] = self._unlike_training(dataset, embeddings.numpy())
         return Answers(values, **found)
 
-    @torch.inference_mode()
     def member_answers(self, dataset: GraphDataset) -> Tensor:
         """[M, G, C]: what each network says of graphs that went through ``encode``, before calibration."""
-        return torch.stack([answers(one, predict_logits(one, dataset)) for one in networks_of(self.network)])
+        return self._run(dataset)[0]
+
+    @torch.inference_mode()
+    def _run(self, dataset: GraphDataset, with_embeddings: bool = False) -> tuple[Tensor, Tensor | None]:
+        """[M, G, C] what each network says, and [G, width] the embeddings by the first one."""
+        first, *others = networks_of(self.network)
+        embeddings = None
+        if with_embeddings:
+            logits, embeddings = predict_and_embed(first, dataset, self.card.shape.num_classes)
+        else:
+            logits = predict_logits(first, dataset)
+        rest = [answers(one, predict_logits(one, dataset)) for one in others]
+        return torch.stack([answers(first, logits), *rest]), embeddings
 
     def _calibrated(self, members: Tensor) -> Tensor:
         """Each network's probabilities calibrated, as the networks of the folds were that this was fitted to."""
@@ -441,10 +452,11 @@ class SavedModel:
     def _mean(self, members: Tensor) -> Tensor:
         return members.mean(dim=0) if len(members) > 1 else members[0]
 
-    def _unlike_training(self, dataset: GraphDataset) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _unlike_training(
+        self, dataset: GraphDataset, embeddings: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """[G] the share of held-out graphs that are nearer to the training graphs, and what is unlike these."""
         assert self.card.reference is not None
-        embeddings = embed_graphs(self.network, dataset).numpy()
         if embeddings.shape[1] != len(self.card.reference.mean):
             raise DataError("what the model file says of the training graphs does not fit its network")
         distance = shares_nearer(self.card.reference, embeddings)

@@ -146,7 +146,7 @@ class CalibrationRecord(_Part):
     temperature: list[Annotated[float, Field(gt=0)]] = []  # one, or one for each label
     isotonic: list[dict[Literal["x", "y"], Annotated[list[Share], Field(min_length=1)]]] = []  # corners of a curve each
     graphs: int = 0  # held out, that it was fitted to
-    before: dict[str, float] = {}  # log loss, Brier score and expected calibration error on graphs held out
+    before: dict[str, float] = {}  # log loss, Brier score, accuracy and expected calibration error on held-out graphs
     after: dict[str, float] = {}
 
     @validator(mode="after")
@@ -221,7 +221,7 @@ class ModelCard(_Part):
         category_names: the names of these values.
         label_attribute: what the training data call the labels of nodes, where they have a name for them.
         attribute_names: what they call the attributes of nodes.
-        target_names: what the numbers or labels are called that it predicts.
+        target_names: what the numbers or labels are called that it predicts; of classes, the column of a table.
         edge_categories: what edges can be, for a network that reads them.
         edge_attribute_names: what the training data call the numbers of edges, where they have names for them.
         edge_weighted: whether the edges of the training data had weights.
@@ -286,6 +286,8 @@ class ModelCard(_Part):
         """The card of a model that is trained on a data set; ``trial`` has the values of a `TrainingRecord`."""
         if dataset.task != "classification":
             more["target_names"] = dataset.target_names or tuple(f"target {i}" for i in range(dataset.num_outputs))
+        elif dataset.target_names is not None:
+            more["target_names"] = dataset.target_names
         if dataset.num_edge_features:
             more["edge_categories"] = dataset.edge_categories
         if dataset.edge_attribute_names is not None:

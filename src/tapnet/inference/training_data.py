@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import TapnetError
@@ -30,10 +32,15 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
     other: GraphDataset | None = None
     problem: TapnetError | None = None
     places: tuple[str | Path, ...] = (model.name, *model.data_places)
-    for place in places:
+    columns: list[dict[str, Any]] = [{}]  # a table's only target, or those that the model was trained on
+    if model.card.target_names:
+        columns.append({"target": list(model.card.target_names), "task": model.task})
+    for place, targets in product(places, columns):
         try:
             threshold = model.card.threshold
-            data = load_dataset(place, data_dir, features=model.features, download=False, threshold=threshold)
+            data = load_dataset(
+                place, data_dir, features=model.features, download=False, threshold=threshold, **targets
+            )
         except TapnetError as error:
             problem = problem or error
             continue

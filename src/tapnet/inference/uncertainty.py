@@ -275,7 +275,9 @@ def fit_reference(embeddings: Array) -> ReferenceRecord:
     some = (rows[:: math.ceil(len(rows) / MOST_DECOMPOSED)] - mean) / scale
     _, singular, axes = np.linalg.svd(some, full_matrices=False)
     kept = min(MOST_DIRECTIONS, max(1, len(some) // 10), int((singular > 1e-6 * max(singular[0], 1e-6)).sum()))
-    directions = axes[:kept] / (singular[:kept] / math.sqrt(len(some)))[:, None]
+    largest = axes[np.arange(kept), np.abs(axes[:kept]).argmax(axis=1)]
+    axes = axes[:kept] * np.sign(largest)[:, None]  # of either sign by chance
+    directions = axes / (singular[:kept] / math.sqrt(len(some)))[:, None]
     residual = math.sqrt(float((singular[kept:] ** 2).sum()) / len(some))
     record = ReferenceRecord(
         mean=_short(mean),

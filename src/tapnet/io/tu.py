@@ -114,9 +114,11 @@ def write_tu(dataset: GraphDataset, folder: Path, node_truth: Tensor | None = No
         node_truth: ``[N]`` of each node, whether the class depends on it: a further file NAME_node_truth.txt.
 
     Raises:
-        DataError: The data set has what the layout has no place for.
+        DataError: The data set has what the layout has no place for, or there are files in the folder.
         TapnetError: A file cannot be written.
     """
+    if folder.is_dir() and any(folder.iterdir()):  # parts of another data set would be read with these
+        raise DataError(f"{folder}: this folder is not empty; name a new one")
     values = (*dataset.classes, *(dataset.node_label_values or ()), *(dataset.edge_label_values or ()))
     whole = all(isinstance(value, int | np.integer) for value in values)
     if (

@@ -102,6 +102,14 @@ class GraphClassifier(nn.Module, ABC):
         Raises:
             SettingError: if the model does not offer one.
         """
+        return self.logits_and_embedding(batch)[1]
+
+    def logits_and_embedding(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """[B, C] the logits and [B, width] the embeddings, from one pass.
+
+        Raises:
+            SettingError: if the model does not offer embeddings.
+        """
         last = getattr(self, "classifier", getattr(self, "out", None))
         if not isinstance(last, nn.Module):
             raise SettingError(f"{type(self).__name__} offers no embedding of a graph; TAPNet does")
@@ -113,10 +121,10 @@ class GraphClassifier(nn.Module, ABC):
 
         hook = last.register_forward_pre_hook(record)
         try:
-            self.outputs(batch)
+            logits = self.outputs(batch).logits
         finally:
             hook.remove()
-        return given[-1]
+        return logits, given[-1]
 
     def coarsened(self, batch: GraphBatch) -> list[GraphBatch]:
         """The graphs after each pooling layer that keeps some of their nodes; none where no layer does."""

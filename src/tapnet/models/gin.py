@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -52,20 +52,26 @@ class GIN(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
-        levels = [batch.x, *self._hidden(batch)]
-        logits = [self._scored(score, level, batch) for score, level in zip(self.scores, levels, strict=True)]
-        return Outputs(torch.stack(logits).sum(0))
+        return Outputs(self._logits_of(self._levels(batch), batch))
 
-    def _hidden(self, batch: GraphBatch) -> Iterator[Tensor]:
-        """[N, d] what each layer makes of the nodes."""
+    def logits_and_embedding(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """[B, C], and [B, width] the readouts of all layers; that of the input is left out."""
+        levels = self._levels(batch)
+        readouts = [readout(h, batch) for h in levels[1:] if isinstance(h, Tensor)]
+        return self._logits_of(levels, batch), torch.cat(readouts, dim=1)
+
+    def _levels(self, batch: GraphBatch) -> list[FeatureRows]:
+        """The input, then what each layer makes of the nodes, [N, d] each."""
         h: FeatureRows = batch.x
+        levels = [h]
         for mlp, norm in zip(self.mlps, self.norms, strict=True):
             h = torch.relu(norm(mlp(h, batch)))
-            yield h
+            levels.append(h)
+        return levels
 
-    def embed(self, batch: GraphBatch) -> Tensor:
-        """[B, width]: the readouts of all layers; that of the input is left out."""
-        return torch.cat([readout(h, batch) for h in self._hidden(batch)], dim=1)
+    def _logits_of(self, levels: Sequence[FeatureRows], batch: GraphBatch) -> Tensor:
+        logits = [self._scored(score, level, batch) for score, level in zip(self.scores, levels, strict=True)]
+        return torch.stack(logits).sum(0)
 
     def _scored(self, score: nn.Module, h: FeatureRows, batch: GraphBatch) -> Tensor:
         """The readout's linear scores: the readout of each node's scores without the bias, which is the same."""

@@ -49,6 +49,21 @@ def predict_logits(
     return _gather(lambda batch: model.outputs(batch).logits, model, dataset, graphs, batch_size)
 
 
+def predict_and_embed(model: GraphClassifier, dataset: GraphDataset, outputs: int) -> tuple[Tensor, Tensor]:
+    """The logits and the embedding of each graph, from one pass.
+
+    Args:
+        model: the network; evaluation mode is the caller's to set.
+        dataset: the data, with what the model has to have prepared.
+        outputs: the number of logits.
+
+    Returns:
+        [G, outputs] and [G, width].
+    """
+    rows = _gather(lambda batch: torch.cat(model.logits_and_embedding(batch), dim=1), model, dataset, None, 256)
+    return rows[:, :outputs], rows[:, outputs:]
+
+
 def embed_graphs(model: GraphClassifier, dataset: GraphDataset) -> Tensor:
     """[G, width]: ``model.embed`` of each graph of a data set."""
     return _gather(model.embed, model, dataset, None, 256)

@@ -54,4 +54,5 @@ def describe(spec: ModelSpec) -> dict[str, Any]:
         "parameters_on_mutag": None if spec.build is None else spec.build(MUTAG, settings).num_parameters,
         "about": spec.about,
         "settings": settings.to_dict(),
+        "search": dict(spec.search),
     }

@@ -69,10 +69,11 @@ def prepare(dataset: GraphDataset, settings: WLSettings) -> GraphDataset:
             f"wl compares the categories of nodes, and the features of {dataset.name} are numbers: "
             "load it with features 'labels' or 'degrees'"
         )
-    known, heights, usual = dataset.prepared.get("wl"), settings.heights, WLSettings().heights
-    if isinstance(known, Kernels) and set(heights) <= set(known.heights):
+    known, wanted, usual = dataset.prepared.get("wl"), settings.heights, WLSettings().heights
+    if isinstance(known, Kernels) and known.heights == wanted:
         return dataset
-    heights = usual if set(heights) <= set(usual) else heights  # one cached computation for all of these
+    # The heights of a search come one by one: one cached computation for all of them.
+    heights = usual if len(wanted) == 1 and wanted[0] in usual else wanted
     counts = cache(lambda: label_counts(dataset, max(heights)))  # only if a kernel is not in the cache
 
     def compute(i: int) -> dict[str, Array]:
@@ -88,7 +89,9 @@ def prepare(dataset: GraphDataset, settings: WLSettings) -> GraphDataset:
         "wl", dataset.checksum, {"heights": heights}, len(heights), compute, title, at_once=1, fits=fits
     )
     matrices = stored["kernel"].values.view(len(heights), len(dataset), len(dataset))
-    return replace(dataset, prepared={**dataset.prepared, "wl": Kernels(heights, matrices)})
+    if heights != wanted:
+        matrices = matrices[[heights.index(height) for height in wanted]]
+    return replace(dataset, prepared={**dataset.prepared, "wl": Kernels(wanted, matrices)})
 
 
 def kernel(counts: list[Any], height: int) -> Array:

@@ -34,7 +34,7 @@ class GMTPool(ReadoutPooling):
     year = 2021
     about = "reads all nodes into k and these into one, by attention; no ratio"
     cost = "O(N·d·(d + k))"
-    memory = "O(B·n·(d + k)), graphs padded to n nodes"
+    memory = "O(B·n·(d + k))"
 
     def __init__(self, in_channels: int, k: int) -> None:
         from torch_geometric.nn.aggr import GraphMultisetTransformer

@@ -42,7 +42,7 @@ class KMISPool(Pooling):
     paper = "Bacciu, Conte, Landolfi: Generalizing Downsampling from Regular Data to Graphs, AAAI"
     year = 2023
     about = "merges each node into the first node of a maximal k-independent set within k steps; no ratio"
-    cost = "O(N·(d + log N) + E), k = 1"
+    cost = "O(N·(d + log N) + E)"
     memory = "O(N·d + E)"
 
     def __init__(self, in_channels: int, k: int = 1) -> None:

@@ -62,7 +62,7 @@ class MemPool(ClusterPooling):
         s = torch.softmax(self._mixed(dropout(x, self.dropout, self.training)), dim=1)
         rows = to_padded(s, batch)
         pooled = self.linear((rows.transpose(1, 2) @ to_padded(x, batch)).flatten(0, 1))
-        loss = _divergence(s, rows, batch) if self.training else None
+        loss = _divergence(rows, batch) if self.training else None
         edges = pooled.new_zeros(batch.num_graphs, self.clusters, self.clusters)
         return Pooled(pooled, DenseBatch(edges), assignment=s.detach(), loss=loss)
 
@@ -78,7 +78,7 @@ class MemPool(ClusterPooling):
         return nodes * self.clusters * len(self.mix)
 
 
-def _divergence(s: Tensor, rows: Tensor, batch: Graphs) -> Tensor:
+def _divergence(rows: Tensor, batch: Graphs) -> Tensor:
     """KL(P ‖ S): the mean over the nodes of a graph, and over the graphs."""
     target = rows.square() / rows.sum(dim=1, keepdim=True).clamp(min=EPS)
     target = target / target.sum(dim=2, keepdim=True).clamp(min=EPS**2)

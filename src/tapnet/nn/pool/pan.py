@@ -40,7 +40,7 @@ class PANPool(SelectPooling):
     paper = "Ma, Xuan, Wang, Li, Liò: Path Integral Based Convolution and Pooling for Graph Neural Networks, NeurIPS"
     year = 2020
     about = "keeps the nodes of the highest projection plus weight of the paths through them"
-    cost = "O(N·d + E·L), paths of up to L edges"
+    cost = "O(N·d + E)"
     memory = "O(N·d + E)"
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0, filter_size: int = 2) -> None:

@@ -26,8 +26,8 @@ class Set2SetPool(ReadoutPooling):
     paper = "Vinyals, Bengio, Kudlur: Order Matters: Sequence to Sequence for Sets, ICLR"
     year = 2016
     about = "reads all nodes into one, by an LSTM that attends to them; no ratio"
-    cost = "O(T·(N·d + B·d²)), T steps"
-    memory = "O(T·(N·d + B·d))"
+    cost = "O(N·d + B·d²)"
+    memory = "O(N·d + B·d)"
 
     def __init__(self, in_channels: int, processing_steps: int = 3) -> None:
         from torch_geometric.nn.aggr import Set2Set
