@@ -294,6 +294,7 @@ def test_a_click_takes_a_node_away_and_another_puts_it_back(visit, page):
     assert "Without node 5" in visit.text("#change")  # a bookmark brings it back
     visit.open("#graph=3&without=900")
     assert visit.text("#prediction") == before
+    assert len(visit.driver.get_log("browser")) == 1  # the answer to a bookmark that does not fit
 
 
 def test_two_graphs_are_compared_on_one_scale(visit, page):
