@@ -17,6 +17,7 @@ import httpx
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 from fastapi import HTTPException
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -694,11 +695,25 @@ def test_networks_that_keep_no_nodes_have_a_page_with_attributions(mutag, model,
     assert any(explorer.attribution(0, "occlusion", Choice())["nodes"])
 
 
-def test_a_model_of_numbers_is_told_that_the_page_shows_classes(mutag):
-    y = mutag.y.float().unsqueeze(1)
-    data = replace(mutag, y=y, classes=(), class_names=None, task="regression", target_names=("number",))
-    with pytest.raises(SettingError, match="classes"):
-        Explorer(make_model(data), data)
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+def test_numbers_and_labels_have_a_page_too(mutag, task):
+    y = torch.stack([mutag.y.float(), 1 - mutag.y.float()], dim=1)
+    data = replace(mutag, y=y, classes=(), class_names=None, task=task, target_names=("one", "two"))
+    explorer = Explorer(make_model(data), data)
+    client = TestClient(server.make_app(explorer))
+    assert client.get("/api/model").json()["classes"] == ["one", "two"]
+    assert client.get("/api/graphs").json()["classes"] == [None]
+    view = client.get("/api/graphs/3?without=1").json()
+    assert (view["class"], len(view["probabilities"])) == (None, 2)
+    assert "one" in view["truth"] + view["predicted"]
+    assert (view["whole"]["log_odds"] is None) == (task == "regression")
+    assert client.get("/api/predictions?first=0").status_code == 200
+    found = client.get("/api/graphs/3/attribution").json()
+    assert len(found["nodes"]) == len(view["nodes"])
+    assert found["target"] in ("one", "two")
+    other = Explorer(explorer.saved, mutag)  # whose graphs have classes, which say nothing of this prediction
+    assert other.graphs()["classes"] == [None]
+    assert other.graph(3, Choice())["class"] is other.graph(3, Choice())["truth"] is None
 
 
 def test_degrees_are_named_and_need_no_labels():

@@ -25,7 +25,6 @@ def load_explorer(model: SavedModel, dataset: str | None = None, data_dir: str |
 
     Raises:
         DatasetNotFoundError: If the data set that was named is not here.
-        SettingError: If the model keeps no nodes to show.
         DataError: If the data set cannot be used.
     """
     if dataset is not None:
@@ -58,7 +57,6 @@ def load_pages(
 
     Raises:
         DataError: If there is neither, or the data set cannot be used.
-        SettingError: If the model predicts no classes.
     """
     pools, convs = list(pools), list(convs)
     if not has_results(path):

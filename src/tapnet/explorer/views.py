@@ -19,16 +19,17 @@ from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
-from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe
+from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe, predicted_targets
 from tapnet.inference.attribution_fidelity import PERCENTS, REPEATS
 from tapnet.inference.explain import Explanation, Layer, explain
-from tapnet.inference.explain_graph import FoundGraph, attribute_graph
+from tapnet.inference.explain_graph import FoundGraph, answer_words, attribute_graph
 from tapnet.inference.explanation import GraphExplanation
 from tapnet.inference.model import SavedModel, build_network
 from tapnet.inference.uncertainty import Answers
 from tapnet.models.registry import find_model
 from tapnet.ops.csr import induced_subgraph
 from tapnet.training.baseline import baseline_warning
+from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
 
@@ -62,12 +63,9 @@ class Explorer:
     """A model and its data set as the page shows them. Requests change nothing in it, so visitors share no state.
 
     Args:
-        saved: A model that predicts classes.
+        saved: Any trained network.
         data: The graphs to choose from; None shows uploaded files only.
         missing: What the page says where there is no data set.
-
-    Raises:
-        SettingError: The model predicts labels or numbers.
 
     Attributes:
         no_layers: Why there are no nodes that pooling kept: the network has no pooling layers, or they merge nodes.
@@ -79,9 +77,8 @@ class Explorer:
     """
 
     def __init__(self, saved: SavedModel, data: GraphDataset | None = None, missing: str = "") -> None:
-        if saved.task != "classification":
-            raise SettingError(f"the page shows models that predict classes; this one is a {saved.task}")
         self.saved, self.missing = saved, missing
+        self._outputs = list(saved.class_names if saved.task == "classification" else saved.target_names)
         self._spec = find_model(saved.card.trial.model)
         self._settings = self._spec.settings(**saved.card.trial.settings)
         self.data = data if data is None or data.features == saved.features else data.with_features(saved.features)
@@ -111,6 +108,7 @@ class Explorer:
     def model(self) -> View:
         """The model: what it was trained on, how well it did, and what its sliders start with."""
         trial, measured = self.saved.card.trial, self.saved.card.cross_validation
+        accuracy = measured if measured and measured.metric == "accuracy" else None
         sliders = self._sliders(self._settings)
         return (
             sliders
@@ -119,12 +117,14 @@ class Explorer:
                 "pool": getattr(self._settings, "pool", trial.model),
                 "fold": trial.fold,
                 "folds": trial.folds,
-                "accuracy": measured and [round(measured.mean, 1), round(measured.std, 1)],  # over the folds
+                "task": self.saved.task,
+                "accuracy": accuracy and [round(accuracy.mean, 1), round(accuracy.std, 1)],  # over the folds
+                "score": measured and METRICS[measured.metric].in_words(measured.mean, measured.std),
                 "accuracy_rules": measured.rules[:LONGEST_NOTE] if measured else "",
                 "baseline": measured and measured.baseline,
                 "notes": self._notes(),
                 "largest_class": self._largest_class(),
-                "classes": list(self.saved.class_names),
+                "classes": self._outputs,
                 "features": self.saved.features,
                 "named": bool(self.names.files),
                 "whole": [isinstance(ratio, int) for ratio in sliders["ratios"]],  # a number of nodes, not a share
@@ -140,7 +140,7 @@ class Explorer:
         """What to know of the accuracy and of the data set."""
         measured = self.saved.card.cross_validation
         unused = "" if self.data is None else features_note(self.data)
-        notes = [baseline_warning(measured.mean, measured.baseline) if measured else "", unused]
+        notes = [baseline_warning(measured.mean, measured.baseline, measured.metric) if measured else "", unused]
         return [note for note in notes if note]
 
     def _sliders(self, settings: Any) -> View:
@@ -165,14 +165,14 @@ class Explorer:
             "name": data.name,
             "files": self.names.files or None,
             "classes": self._data_classes,
-            "class": data.y.tolist(),
+            "class": data.y.tolist() if self._has_classes else [0] * len(data),
             "nodes": data.nodes_per_graph.tolist(),
             "edges": edges.tolist(),
             "part": self.parts,
         }
 
     def _predictions(self, first: int) -> View:
-        """The predicted classes of the graphs ``first`` to ``first`` + 255, as indices of the model's classes."""
+        """The numbers of the predicted classes, or most probable labels, of graphs ``first`` to ``first`` + 255."""
         self._check_number(first)
         if first % PREDICTED_AT_ONCE:
             raise SettingError(f"first must be a multiple of {PREDICTED_AT_ONCE}, not {first}")
@@ -187,10 +187,15 @@ class Explorer:
             raise GraphNotFoundError(self.missing or "no data set is loaded")
         return self.data
 
+    @property
+    def _has_classes(self) -> bool:
+        """Whether the graphs have classes that a prediction can be compared with."""
+        return self._data.task == self.saved.task == "classification"
+
     @cached_property
     def _data_classes(self) -> Sequence[str | None]:
-        """The data set's own class names, else those of the model's classes of the same values."""
-        if self._data.classes == (None,):
+        """The data set's own class names, else those of the model's classes of the same values; None for no class."""
+        if self._data.classes == (None,) or not self._has_classes:
             return [None]
         if self._data.class_names is not None:
             return list(self._data.class_names)
@@ -251,7 +256,8 @@ class Explorer:
         view = self._view(data, encoded, choice, names, without)
         title = f"{data.name}, graph {number}" + (f", {file}" if file else "")
         view |= {"title": title, "number": number, "file": file}
-        view |= {"class": self._data_classes[int(data.y[0])], "part": self.parts[number] if self.parts else None}
+        view |= {"class": self._data_classes[int(data.y[0])] if self._has_classes else None, "truth": self._truth(data)}
+        view |= {"part": self.parts[number] if self.parts else None}
         return view | ({"places": self._cached_layout(number)} if with_layout else {})
 
     def uploaded(
@@ -275,7 +281,15 @@ class Explorer:
         """
         data, encoded, names, notes = read_upload(self.saved, name, content)
         view = self._view(data, encoded, choice, names, without)
-        view |= {"title": name, "number": None, "file": name, "class": None, "part": None, "notes": notes}
+        view |= {
+            "title": name,
+            "number": None,
+            "file": name,
+            "class": None,
+            "truth": None,
+            "part": None,
+            "notes": notes,
+        }
         return view | ({"places": _layout(data)} if with_layout else {})
 
     def _view(
@@ -291,17 +305,18 @@ class Explorer:
         found = self._answer(model, part)
         probabilities = found.values[0].double().numpy()
         category, categories = self._categories(data)
-        best = int(np.nan_to_num(probabilities).argmax())
+        best = int(predicted_targets(self.saved, np.nan_to_num(probabilities)[None])[0])
+        classes = self.saved.task == "classification"
         return {
             "nodes": list(names),
             "edges": _edges(data).T.tolist(),
             "category": category,
             "categories": categories,
             "layers": [_layer_view(replace(layer, nodes=there[layer.nodes])) for layer in explanation.layers],
-            "classes": list(self.saved.class_names),
+            "classes": self._outputs,
             "probabilities": _numbers(probabilities),
             "best": best,
-            "predicted": self.saved.class_names[best],
+            "predicted": self._outputs[best] if classes else answer_words(self.saved, probabilities.tolist()),
             "without": sorted(without),
             "whole": self._whole(model, encoded, there) if without else None,
             "sure": self._sure(found, best) if model is self.saved and not without else None,
@@ -310,11 +325,16 @@ class Explorer:
         } | self._sliders(settings)
 
     def _whole(self, model: SavedModel, encoded: GraphDataset, there: NDArray[np.int64]) -> View:
-        """The prediction of the whole graph, and the log odds of its class: of the whole, and of what is left."""
+        """The prediction of the whole graph, and the log odds of its class: of the whole, and of what is left.
+
+        Of numbers there are no log odds.
+        """
         said = model.probabilities(encoded)
         found: View = {"probabilities": _numbers(said[0].double().numpy()), "log_odds": None}
+        if model.task == "regression":
+            return found
         try:
-            probe = Probe(model.network, encoded, said.argmax(dim=1))
+            probe = Probe(model.network, encoded, predicted_targets(model, said.numpy()))
         except DataError:  # not a number
             return found
         left = torch.zeros(encoded.num_nodes, dtype=torch.bool)
@@ -330,14 +350,16 @@ class Explorer:
             return model.answer(encoded)
 
     def _sure(self, found: Answers, best: int) -> View:
-        sets = None if found.sets is None else found.sets[0].tolist()
+        sets = None if found.sets is None or found.sets.ndim > 2 else found.sets[0].tolist()
+        ends = None if found.low is None or found.high is None else [found.low[0].tolist(), found.high[0].tolist()]
         distance, unlike = found.distance, found.unlike_training
         return {
             "calibration": self.saved.calibration,
             "std": None if found.std is None else _number(float(found.std[0, best])),
             "confidence": CONFIDENCE,
-            "set": sets and [name for name, there in zip(self.saved.class_names, sets, strict=True) if there],
-            "coverage": sets and _number(self.saved.coverage(CONFIDENCE)),
+            "set": sets and [name for name, there in zip(self._outputs, sets, strict=True) if there],
+            "intervals": ends and [[_number(low), _number(high)] for low, high in zip(*ends, strict=True)],
+            "coverage": _number(self.saved.coverage(CONFIDENCE)) if sets or ends else None,
             "distance": None if distance is None else _number(float(distance[0])),
             "unlike_training": None if unlike is None else [word for word in str(unlike[0]).split("; ") if word],
         }
@@ -379,6 +401,12 @@ class Explorer:
         model, _ = self._changed(choice)
         _check_copies(name, method, data.num_nodes, data.num_edges // 2)
         return _attribution_view(attribute_graph(model, FoundGraph(data, 0, name), method, encoded=encoded))
+
+    def _truth(self, data: GraphDataset) -> str | None:
+        """The labels or numbers that the data set has of a graph, where they are such as the model predicts."""
+        if data.task != self.saved.task or data.task == "classification" or data.y.size(1) != len(self._outputs):
+            return None
+        return answer_words(self.saved, data.y[0].tolist())
 
     def _layout(self, number: int) -> list[list[float]]:
         return _layout(self._data.subset([number]))

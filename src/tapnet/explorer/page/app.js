@@ -399,6 +399,7 @@ function showHeading() {
   const parts = { test: "not used for training", validation: "used for validation", training: "used for training" };
   const facts = [`${view.nodes.length} nodes, ${view.edges.length} edges`];
   if (view.class !== null) facts.push(`class ${view.class}`);
+  if (view.truth !== null) facts.push(`in the data: ${view.truth}`);
   if (view.part) facts.push(parts[view.part]);
   at("facts").textContent = facts.join(" · ");
   at("notes").replaceChildren(...view.notes.map((note) => made("li", { textContent: note })));
@@ -408,10 +409,9 @@ function showHeading() {
 function showPrediction() {
   const { view } = state;
   const { best } = view;
-  const found = view.probabilities[best];
   const right = view.class === null ? "" : view.class === view.predicted ? " (correct)" : " (incorrect)";
   at("prediction").textContent =
-    found === null ? "The network's output is not a number." : `${view.predicted}, ${percent(found)}${right}`;
+    view.probabilities[best] === null ? "The network's output is not a number." : `${inWords(view)}${right}`;
   showChange();
   showSure();
   at("bars").replaceChildren(
@@ -421,12 +421,27 @@ function showPrediction() {
       const inner = made("span");
       inner.style.width = `${100 * (view.probabilities[i] ?? 0)}%`;
       bar.append(inner);
+      bar.hidden = isNumber();
       const text = name === view.class ? `${name} (true class)` : name;
-      const share = made("span", { className: "number", textContent: percent(view.probabilities[i]) });
+      const share = made("span", { className: "number", textContent: asValue(view.probabilities[i]) });
       row.append(made("span", { textContent: text }), share, bar);
       return row;
     }),
   );
+}
+
+const isNumber = () => state.model.task === "regression";
+
+/** A probability, or a number that is predicted. */
+const asValue = (value) => (isNumber() ? short(value) : percent(value));
+
+/** The predicted class with its probability; or the labels or numbers. */
+const inWords = (view) =>
+  state.model.task === "classification" ? `${view.predicted}, ${percent(view.probabilities[view.best])}` : view.predicted;
+
+function signedPoints(share) {
+  const points = (100 * share).toFixed(1).replace("-0.0", "0.0");
+  return points > 0 ? `+${points}` : points.replace("-", "−");
 }
 
 /** How the prediction changes without the nodes that were taken away. */
@@ -436,16 +451,16 @@ function showChange() {
   at("change").hidden = at("put-back").hidden = !gone.length;
   if (!gone.length) return;
   const { probabilities: whole, log_odds: odds } = view.whole;
-  const before = Math.max(0, whole.indexOf(Math.max(...whole)));
+  const before = isNumber() ? 0 : Math.max(0, whole.indexOf(Math.max(...whole)));
   const [from, to] = [whole[before], view.probabilities[before]];
-  const points = from === null || to === null ? "" : `${to > from ? "+" : ""}${(100 * (to - from)).toFixed(1)} points`;
+  const points = from === null || to === null || isNumber() ? "" : `${signedPoints(to - from)} points`;
   const by = [points, odds && `log odds ${short(odds[0])} → ${short(odds[1])}`].filter(Boolean).join("; ");
   const names = gone.slice(0, 5).map((node) => view.nodes[node]);
   const listed = names.join(", ") + (gone.length > names.length ? ", …" : "");
-  const turned = before === view.best ? "" : `. The prediction is now ${view.predicted}`;
+  const turned = before === view.best || state.model.task !== "classification" ? "" : `. The prediction is now ${view.predicted}`;
   at("change").textContent =
     `Without node${gone.length === 1 ? "" : "s"} ${listed}: ` +
-    `${view.classes[before]} ${percent(from)} → ${percent(to)}${by && ` (${by})`}${turned}.`;
+    `${view.classes[before]} ${asValue(from)} → ${asValue(to)}${by && ` (${by})`}${turned}.`;
 }
 
 const UNLIKE = {
@@ -460,11 +475,12 @@ function showSure() {
   const rows = [];
   if (sure) {
     const calibrated = { none: "not calibrated", temperature: "calibrated (temperature)", isotonic: "calibrated (isotonic)" };
-    rows.push(["", `Probabilities: ${calibrated[sure.calibration] ?? sure.calibration}`]);
-    if (sure.std !== null) rows.push(["", `± ${percent(sure.std)} over the ${state.model.members} networks`]);
-    if (sure.set) {
-      const measured = `measured on held-out graphs: ${percent(sure.coverage)}`;
-      rows.push(["set", `Set of classes at ${Math.round(100 * sure.confidence)} %: ${sure.set.join(", ")} (${measured})`]);
+    if (!isNumber()) rows.push(["", `Probabilities: ${calibrated[sure.calibration] ?? sure.calibration}`]);
+    if (sure.std !== null) rows.push(["", `± ${asValue(sure.std)} over the ${state.model.members} networks`]);
+    const [level, measured] = [`${Math.round(100 * sure.confidence)} %`, `measured on held-out graphs: ${percent(sure.coverage)}`];
+    if (sure.set) rows.push(["set", `Set of classes at ${level}: ${sure.set.join(", ")} (${measured})`]);
+    for (const [i, [low, high]] of (sure.intervals ?? []).entries()) {
+      rows.push(["set", `${state.view.classes[i]} at ${level}: ${short(low)} to ${short(high)} (${measured})`]);
     }
     const unlike = sure.unlike_training;
     if (unlike?.length) rows.push(["unlike", `Unlike the training graphs: ${unlike.map((w) => UNLIKE[w] ?? w).join("; ")}`]);
@@ -485,16 +501,16 @@ function showAttribution() {
   const focused = document.activeElement?.id === "attribution";
   at("attributions").replaceChildren(...figures);
   if (focused) at("attribution").focus({ preventScroll: true });
-  const unit = found?.unit ?? compared?.attribution?.unit;
-  const several = found && compared?.attribution && found.unit !== compared.attribution.unit;
+  const unit = unitOf(both);
   at("scale").hidden = !unit;
-  at("scale").replaceChildren(`against ${signed(-largest)}`, colourScale("page-scale"), `${signed(largest)} for`);
+  const [against, speaksFor] = isNumber() ? ["lowers it", "raises it"] : ["against", "for"];
+  at("scale").replaceChildren(`${against} ${signed(-largest)}`, colourScale("page-scale"), `${signed(largest)} ${speaksFor}`);
   at("attributions").classList.toggle("single", !compared);
   at("rests-hint").textContent = !unit
     ? ""
-    : `Orange nodes and edges speak for the predicted class, blue ones with a thick outline against it (${
-        several ? "log odds of the class that is predicted of each" : unit
-      }).`;
+    : isNumber()
+      ? `Orange nodes and edges raise the number (${unit}), blue ones with a thick outline lower it.`
+      : `Orange nodes and edges speak for the prediction, blue ones with a thick outline against it (${unit}).`;
   if (found) {
     const change = (value) => (value === null ? "–" : value.toFixed(3));
     const head = ["Top nodes", "Change without them", "as many random ones", "Change with them alone", "as many random ones"];
@@ -502,7 +518,7 @@ function showAttribution() {
       `${one.percent} % (${one.nodes})`,
       ...[one.necessity, one.random_necessity, one.sufficiency, one.random_sufficiency].map(change),
     ]);
-    fillTable(at("fidelity-table"), [head, ...rows], "Fall of the probability of the predicted class");
+    fillTable(at("fidelity-table"), [head, ...rows], isNumber() ? "Change of the number" : `Fall of the probability of ${found.target}`);
     const groups = found.groups.map((one) => [one.name, signed(one.attribution), one.nodes.map((n) => view.nodes[n]).join(", ")]);
     fillTable(at("groups-table"), [["Group", "Attribution", "Nodes"], ...groups], "Groups that are removed at once");
   }
@@ -513,12 +529,17 @@ function showAttribution() {
   markNode();
 }
 
+/** What the attributions of graphs are measured in. */
+function unitOf(graphs) {
+  const units = new Set(graphs.flatMap((one) => (one.attribution ? [one.attribution.unit] : [])));
+  return units.size > 1 ? "log odds of the prediction of each" : ([...units][0] ?? "");
+}
+
 /** One graph with its prediction, attribution and fidelity; nodes of the chosen graph can be taken away. */
 function attributionFigure({ view, plan, attribution, trouble }, largest, isChosen) {
   const figure = made("figure", { className: "panel" });
   const caption = made("figcaption");
-  const said = `${view.predicted}, ${percent(view.probabilities[view.best])}`;
-  caption.append(made("b", { textContent: view.title }), made("span", { textContent: said }));
+  caption.append(made("b", { textContent: view.title }), made("span", { textContent: inWords(view) }));
   const picture = made("div", { className: "picture" });
   picture.append(drawAttribution(view, plan, attribution, largest, view.without));
   if (isChosen) {
@@ -811,14 +832,14 @@ function saveSvg() {
     ...(view.ratios.length ? [`ratios ${view.ratios.join(", ")}`] : []),
   ].join(", ");
   const found = attributionOf();
-  const captions = [`Predicted: ${view.predicted}, ${percent(view.probabilities[view.best])}. ${settings}`];
+  const captions = [`Predicted: ${inWords(view)}. ${settings}`];
   if (view.without.length) captions.push(at("change").textContent);
   if (found) captions.push(`Attribution by ${found.method}. ${found.fidelity.sentence}`);
   const both = [{ view, plan: state.plan, attribution: found }, ...(compared ? [compared] : [])].filter((one) => one.attribution);
   const largest = Math.max(...both.map((one) => largestOf(one.attribution)));
   const panels = both.map((one) => ({
     name: one.view === view ? "Attribution" : one.view.title,
-    words: `${one.view.predicted}, ${percent(one.view.probabilities[one.view.best])}`,
+    words: inWords(one.view),
     height: one.plan.height,
     picture: drawAttribution(one.view, one.plan, one.attribution, largest, one.view.without),
   }));
@@ -827,7 +848,7 @@ function saveSvg() {
     panels.push({ name: one.name, words, height: state.plan.height, picture: draw(view, state.plan, one) });
   }
   const legend = [...state.plan.legend, ...(view.layers.length ? [{ name: "dropped", fill: "#b4bcc5" }] : [])];
-  const scale = both.length ? `${short(-largest)} to ${short(largest)}, ${both[0].attribution.unit}` : "";
+  const scale = both.length ? `${short(-largest)} to ${short(largest)}, ${unitOf(both)}` : "";
   save(`${stem()}.svg`, "image/svg+xml", pictureFile(view.title, captions, panels, legend, scale));
 }
 
@@ -959,7 +980,14 @@ async function start() {
   state.model = await ask("/api/model");
   const { model } = state;
   const fold = model.folds && model.fold !== null ? ` (fold ${model.fold} of ${model.folds})` : "";
-  const expected = model.accuracy ? `; cross-validation accuracy: ${accuracyInWords(model)}` : "";
+  const expected = model.accuracy
+    ? `; cross-validation accuracy: ${accuracyInWords(model)}`
+    : model.score
+      ? `; cross-validation: ${model.score} (${model.accuracy_rules})`
+      : "";
+  const heads = { classification: "Predicted class", multilabel: "Predicted labels", regression: "Predicted number" };
+  at("prediction-title").textContent = heads[model.task];
+  for (const id of ["by-class", "by-right"]) at(id).closest("label").hidden = model.task !== "classification";
   const about = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
   at("about").textContent = [about, ...model.notes.map((note) => note[0].toUpperCase() + note.slice(1))].join(". ");
   const kinds = { labels: " with a label on each node", attributes: " with numbers on each node", degrees: "" };
@@ -976,7 +1004,7 @@ async function start() {
   at("views").hidden = !model.results;
   if (model.no_layers) at("kept-hint").textContent = `${model.no_layers}.`;
   else if (model.members > 1) at("kept-hint").textContent += ` Shown of the first of ${model.members} networks.`;
-  at("larger").hidden = at("keys").hidden = Boolean(model.no_layers);
+  for (const id of ["panels", "larger", "keys"]) at(id).hidden = Boolean(model.no_layers);
   makeSliders();
   const first = recall();
   listen();
