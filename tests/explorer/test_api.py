@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from tapnet.explorer import server
+from tapnet.explorer.results import Results
 from tapnet.explorer.views import Explorer
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis: pip install schemathesis")
@@ -19,7 +20,7 @@ SECONDS = 20.0  # for an answer
 
 
 @pytest.fixture(scope="module")
-def api(explorer: Explorer) -> tuple[TestClient, list[Any]]:
+def api(explorer: Explorer, results: Results) -> tuple[TestClient, list[Any]]:
     """A visitor, and every operation of the API."""
     made = []
 
@@ -30,7 +31,7 @@ def api(explorer: Explorer) -> tuple[TestClient, list[Any]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "FastAPI", Seen)
-        app = server.make_app(explorer)
+        app = server.make_app(explorer, results=results)
     schema = schemathesis.openapi.from_dict(made[0].openapi())
     schema.config.generation.update(modes=list(schemathesis.GenerationMode))
     client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
@@ -39,7 +40,8 @@ def api(explorer: Explorer) -> tuple[TestClient, list[Any]]:
 
 def test_every_operation_answers_whatever_is_asked(api: tuple[TestClient, list[Any]]) -> None:
     client, operations = api
-    assert {operation.path for operation in operations} >= {"/api/model", "/api/graphs/{number}", "/api/graph"}
+    paths = {operation.path for operation in operations}
+    assert paths >= {"/api/model", "/api/graphs/{number}", "/api/graph", "/api/attribution", "/api/results"}
     for operation in operations:
 
         @given(operation.as_strategy(), st.binary(max_size=300))

@@ -1,5 +1,6 @@
 """The page as a person uses it, in a real Chromium."""
 
+import csv
 import json
 import re
 import shutil
@@ -33,7 +34,8 @@ FLAGS = (
 )
 CONTROLS = (
     *("by-number", "by-class", "by-least", "by-most", "by-right", "by-part", "list", "file", "previous", "next"),
-    *("reset", "connectivity", "ratio-0", "ratio-1", "ratio-2", "larger", "save-svg", "save-json"),
+    *("reset", "connectivity", "ratio-0", "ratio-1", "ratio-2", "method", "attribution", "compare", "larger"),
+    *("save-svg", "save-csv", "save-json"),
 )
 
 
@@ -92,7 +94,11 @@ class Visit:
         self.driver.get(f"{self.address}/{hash_}")
         self.until(lambda: len(self.all("#panels svg")) == 4, "the pictures")
         self.until_quiet()
+        self.until_attributed()
         return self
+
+    def until_attributed(self):
+        self.until(lambda: self("#rests").get_attribute("aria-busy") == "false", "the attribution")
 
     def kept(self, level):
         """The nodes of a picture."""
@@ -124,9 +130,13 @@ def answer(page, path):
 
 
 def test_the_page_says_what_pooling_kept_and_not_what_mattered(visit):
-    words = visit.open().text("body").lower()
+    words = visit.open().text("#kept").lower()
     assert "what pooling kept" in words
-    assert not re.search(r"matter|explain|important|because|relevant", words)
+    assert not re.search(r"matter|expla|important|because|relevant|rests on", words)
+    below = visit.run(
+        "return document.querySelector('#rests').compareDocumentPosition(document.querySelector('#kept'))"
+    )
+    assert below == 4  # DOCUMENT_POSITION_FOLLOWING: attribution comes first
 
 
 def test_the_first_graph_is_there_with_its_prediction_and_pictures(visit, page):
@@ -140,7 +150,7 @@ def test_the_first_graph_is_there_with_its_prediction_and_pictures(visit, page):
     for level, layer in enumerate(view["layers"], 1):
         kept = {node for node, stays in zip(layer["nodes"], layer["kept"], strict=True) if stays}
         assert visit.kept(level) == kept
-        assert f"{len(kept)} nodes" in visit.all("figcaption")[level].text
+        assert f"{len(kept)} nodes" in visit.all("#panels figcaption")[level].text
     assert "C (" in visit.text("#legend")
     assert {letter.text for letter in visit.all("[data-level='0'] .letter")} == set(view["categories"])
 
@@ -224,6 +234,112 @@ def test_sliders_change_the_selection_at_once_and_go_back(visit, page):
     assert visit("#ratio-0").get_attribute("value") == "0.7"
 
 
+# ---- what the prediction rests on ----
+
+
+def fills(visit):
+    """The colours of the nodes of the attribution, by number."""
+    nodes = visit.all("#attribution [data-node]")
+    return {int(node.get_attribute("data-node")): node.get_attribute("fill") for node in nodes}
+
+
+def click_node(visit, node):
+    circle = visit(f"#attribution [data-node='{node}']")
+    webdriver.ActionChains(visit.driver).move_to_element(circle).click().perform()
+    visit.until_quiet()
+
+
+@pytest.mark.parametrize("method", ["occlusion", "shapley", "gradients"])
+def test_every_method_shows_its_attribution_with_its_fidelity(visit, page, method):
+    visit.open("#graph=3")
+    Select(visit("#method")).select_by_value(method)
+    visit.until_attributed()
+    found = answer(page, f"graphs/3/attribution?method={method}")
+    visit.until(lambda: visit.text("#fidelity") == found["fidelity"]["sentence"], "the sentence")
+    for node, fill in fills(visit).items():
+        red, blue = int(fill[1:3], 16), int(fill[5:7], 16)
+        if abs(found["nodes"][node]) > 0.1 * max(map(abs, found["nodes"])):
+            assert (red > blue) == (found["nodes"][node] > 0)  # orange speaks for it, blue against it
+    visit("#more summary").click()
+    assert len(visit.all("#fidelity-table tbody tr")) == 3
+    visit("#attribution").send_keys(Keys.HOME)
+    best = found["nodes"].index(max(found["nodes"]))
+    assert visit.text("#votes-title").startswith(f"Node {best}, ")
+    assert "1st of" in visit.text("#node-attribution")
+
+
+def test_a_click_takes_a_node_away_and_another_puts_it_back(visit, page):
+    visit.open("#graph=3")
+    before, coloured = visit.text("#prediction"), fills(visit)
+    click_node(visit, 5)
+    want = answer(page, "graphs/3?without=5")
+    share = want["probabilities"][want["best"]]
+    assert f"{want['predicted']}, {100 * share:.1f} %" in visit.text("#prediction")
+    assert "Without node 5" in visit.text("#change")
+    assert visit.kept(0) == set(coloured) - {5}
+    assert visit.kept(1) == kept_by(page, 3, "?without=5")
+    assert fills(visit) == coloured | {5: "none"}  # what the whole graph's prediction rests on stays
+    click_node(visit, 7)
+    assert "Without nodes 5, 7" in visit.text("#change")
+    assert "without=5%2C7" in visit.driver.current_url
+    click_node(visit, 5)
+    click_node(visit, 7)
+    assert not visit("#change").is_displayed()
+    assert visit.text("#prediction") == before
+    visit("#attribution").send_keys(Keys.HOME, Keys.ENTER)
+    visit.until(lambda: visit("#change").is_displayed(), "the change")
+    visit("#put-back").click()
+    visit.until(lambda: not visit("#change").is_displayed(), "all nodes")
+    visit.open("#graph=3&without=5")
+    assert "Without node 5" in visit.text("#change")  # a bookmark brings it back
+    visit.open("#graph=3&without=900")
+    assert visit.text("#prediction") == before
+    assert len(visit.driver.get_log("browser")) == 1  # the answer to a bookmark that does not fit
+
+
+def test_two_graphs_are_compared_on_one_scale(visit, page):
+    visit.open("#graph=3")
+    visit("#compare").click()
+    visit("#next").click()
+    visit.until_title("MUTAG, graph 4")
+    visit.until_attributed()
+    assert [c.text.split("\n")[0] for c in visit.all("#attributions figcaption")] == [
+        "MUTAG, graph 4",
+        "MUTAG, graph 3",
+    ]
+    sentences = [answer(page, f"graphs/{i}/attribution")["fidelity"]["sentence"] for i in (4, 3)]
+    visit.until(lambda: [p.text for p in visit.all("#attributions p")] == sentences, "both sentences")
+    visit("#compare").click()
+    assert len(visit.all("#attributions svg")) == 1
+
+
+def test_a_model_that_says_how_sure_it_is(chromium, sure, tmp_path):
+    sure.saved.save(tmp_path / "sure.safetensors")
+    with running(tmp_path / "sure.safetensors") as (address, _):
+        visit = Visit(chromium, address).open("#graph=3")
+        words = visit.text("#sure")
+        assert "calibrated (temperature)" in words
+        assert "Set of classes at 90 %" in words
+        assert "training graphs" in words
+
+
+def test_results_show_the_table_the_pictures_and_their_code(chromium, compared):
+    with running(compared) as (address, _):
+        visit = Visit(chromium, address)
+        chromium.get(address)
+        visit.until(lambda: visit("main").get_attribute("aria-busy") == "false", "the results")
+        assert "Verdict: " in visit.text("#verdict")
+        assert visit.text("#table tbody th").startswith("gin")
+        assert len(visit.all("#settings tbody tr")) > 6
+        drawn = "return [...document.querySelectorAll('#pictures img')].every(i => i.complete && i.naturalWidth > 100)"
+        visit.until(lambda: visit.run(drawn), "the pictures")
+        assert not visit("#code-comparison").is_displayed()
+        visit("#pictures button").click()
+        assert "plot_comparison(" in visit.text("#code-comparison")
+        assert not visit("#views").is_displayed()  # there is no model whose graphs could be shown
+        assert [entry["message"] for entry in chromium.get_log("browser")] == []
+
+
 # ---- votes ----
 
 
@@ -237,7 +353,8 @@ def test_pointing_at_a_node_shows_its_votes_in_every_layer(visit, page):
         assert float(cell.split()[0]) == pytest.approx(view["layers"][0][part][5], rel=0.01)
     assert first[-1] in ("kept", "dropped")
     assert len(visit.all("#votes-body tr")) == 3
-    assert len(visit.all(".ring")) == 4
+    assert len(visit.all("#panels .ring")) == 4
+    assert len(visit.all("#attribution .ring")) == 1
 
 
 def test_the_keyboard_goes_from_node_to_node_and_says_so(visit, page):
@@ -332,7 +449,7 @@ def test_a_bad_file_gets_a_message_and_the_page_goes_on(visit, tmp_path, name, c
 
 def test_downloads_hold_what_is_shown(visit, page, downloads):
     visit.open("#graph=3&connectivity=0.5&ratios=0.8,0.6,0.4")
-    for button, ending in (("save-json", "json"), ("save-svg", "svg")):
+    for button, ending in (("save-json", "json"), ("save-svg", "svg"), ("save-csv", "csv")):
         visit(f"#{button}").click()
         file = Path(downloads) / f"MUTAG-graph-3.{ending}"
         visit.until(file.exists, file.name)
@@ -341,11 +458,18 @@ def test_downloads_hold_what_is_shown(visit, page, downloads):
     assert (view["layers"], view["connectivity"], view["places"]) == (want["layers"], 0.5, want["places"])
     root = ET.parse(downloads / "MUTAG-graph-3.svg").getroot()
     svg = "{http://www.w3.org/2000/svg}"
-    panels = root.findall(f"{svg}svg")
-    assert len(panels) == 4
+    panels = root.findall(f"{svg}svg")[:5]
     nodes = [{int(c.get("data-node")) for c in p.findall(f"{svg}circle") if c.get("data-node")} for p in panels]
-    assert nodes == [visit.kept(level) for level in range(4)]
+    assert nodes == [visit.kept(0), *(visit.kept(level) for level in range(4))]  # the attribution comes first
     assert not root.findall(f".//{svg}script")
+    found = answer(page, "graphs/3/attribution?connectivity=0.5")
+    assert view["attribution"] == found
+    assert found["fidelity"]["sentence"] in " ".join("".join(text.itertext()) for text in root.iter(f"{svg}text"))
+    rows = list(csv.DictReader((downloads / "MUTAG-graph-3.csv").read_text().splitlines()))
+    assert {row["Node"]: float(row["Attribution"]) for row in rows} == dict(
+        zip(want["nodes"], found["nodes"], strict=True)
+    )
+    assert {row["Pooling 1"] for row in rows} == {"kept", "dropped"}
 
 
 # ---- everyone ----

@@ -17,17 +17,20 @@ import httpx
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 from fastapi import HTTPException
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from torch_geometric.nn import ASAPooling, TopKPooling
 
+import tapnet
 from tapnet import GraphDataset
 from tapnet.cli import main
-from tapnet.errors import SettingError
+from tapnet.errors import DataError, SettingError
 from tapnet.explorer import names, server
-from tapnet.explorer.load import load_explorer
+from tapnet.explorer.load import load_explorer, load_pages
+from tapnet.explorer.results import Results
 from tapnet.explorer.upload import parsers
 from tapnet.explorer.views import Choice, Explorer
 from tests.helpers.pages import EVIL, make_model, node_link, running
@@ -168,6 +171,157 @@ def test_an_unknown_category_is_a_note_and_not_an_error(client):
     assert view["categories"] == ["C", "Xe"]
 
 
+# ---- what a prediction rests on ----
+
+
+@pytest.mark.parametrize("method", ["occlusion", "shapley", "gradients"])
+def test_an_attribution_is_that_of_the_model_with_its_fidelity(client, saved, method):
+    found = client.get("/api/graphs/3/attribution", params={"method": method}).json()
+    want = saved.explain(3, method)
+    assert found["nodes"] == pytest.approx([node.attribution for node in want.nodes], rel=1e-4, abs=1e-6)
+    assert found["edges"] == pytest.approx([edge.attribution for edge in want.edges], rel=1e-4, abs=1e-6)
+    assert found["kept"] == [node.kept for node in want.nodes]
+    assert found["fidelity"]["sentence"] == want.fidelity.sentence
+    assert found["target"] == client.get("/api/graphs/3").json()["predicted"]
+    assert (found["errors"] is not None) == (method == "shapley")
+
+
+def test_sliders_and_files_have_attributions_of_their_own(client):
+    usual = client.get("/api/graphs/3/attribution").json()
+    assert client.get("/api/graphs/3/attribution?ratios=0.8,0.6,0.4&connectivity=0.1").json() == usual
+    assert client.get("/api/graphs/3/attribution?ratios=0.5,0.5,0.5").json()["nodes"] != usual["nodes"]
+    found = client.post("/api/attribution", params={"name": "a.json"}, content=NITROBENZENE.encode()).json()
+    assert len(found["nodes"]) == 9
+    assert client.post("/api/attribution", params={"name": "a.json"}, content=b"{").status_code == 422
+
+
+@pytest.mark.parametrize("method", ["occlusion", "shapley"])
+def test_a_graph_that_would_take_too_long_is_refused(client, method):
+    numbers = range(3_000)
+    path = node_link("C" * len(numbers), [(i, i + 1) for i in numbers[:-1]])
+    answer = client.post("/api/attribution", params={"name": "a.json", "method": method}, content=path.encode())
+    assert answer.status_code == 422
+    assert "3,000 nodes" in answer.json()["error"]
+
+
+@given(st.sets(st.integers(0, 10)))
+@settings(max_examples=15)
+def test_without_nodes_the_prediction_is_that_of_a_file_without_them(explorer, gone):
+    whole, part = explorer.graph(3, Choice(), False), explorer.graph(3, Choice(), False, tuple(gone))
+    left = [node for node in range(len(whole["nodes"])) if node not in gone]
+    labels = [whole["categories"][whole["category"][node]] for node in left]
+    edges = [(left.index(u), left.index(v)) for u, v in whole["edges"] if u in left and v in left]
+    own = explorer.uploaded("part.json", node_link(labels, edges).encode(), Choice(), False)
+    assert part["probabilities"] == pytest.approx(own["probabilities"], abs=1e-5)
+    for mine, theirs in zip(part["layers"], own["layers"], strict=True):
+        assert mine["nodes"] == [left[node] for node in theirs["nodes"]]
+        assert mine["kept"] == theirs["kept"]
+    assert part["without"] == sorted(gone)
+    assert (part["edges"], part["nodes"]) == (whole["edges"], whole["nodes"])
+    assert (part["whole"] or {"probabilities": part["probabilities"]})["probabilities"] == whole["probabilities"]
+
+
+def test_one_node_has_to_be_left(explorer):
+    every = tuple(range(len(explorer.graph(3, Choice())["nodes"])))
+    assert explorer.graph(3, Choice(), without=every[1:])["layers"][0]["nodes"] == [0]
+    with pytest.raises(SettingError, match="one node"):
+        explorer.graph(3, Choice(), without=every)
+
+
+def test_the_log_odds_change_by_the_occlusion_of_the_node(explorer):
+    lost = explorer.attribution(3, "occlusion", Choice())["nodes"]
+    for node in (0, 5, 9):
+        before, after = explorer.graph(3, Choice(), without=(node,))["whole"]["log_odds"]
+        assert before - after == pytest.approx(lost[node], abs=1e-4)
+
+
+def test_degrees_stay_when_a_neighbour_is_taken_away():
+    data = GraphDataset.from_networkx([nx.star_graph(3), nx.path_graph(4)], ["star", "path"], features="degrees")
+    explorer = Explorer(make_model(data), data)
+    view = explorer.graph(0, Choice(), without=(3,))
+    assert [view["categories"][c] for c in view["category"]] == ["3", "1", "1", "1"]
+    lost = explorer.attribution(0, "occlusion", Choice())["nodes"][3]
+    assert view["whole"]["log_odds"][0] - view["whole"]["log_odds"][1] == pytest.approx(lost, abs=1e-4)
+
+
+# ---- how sure ----
+
+
+def test_a_graph_says_how_sure_the_model_is(sure, explorer):
+    view = sure.graph(3, Choice())
+    assert view["probabilities"] != explorer.graph(3, Choice())["probabilities"]
+    found = view["sure"]
+    assert (found["calibration"], found["confidence"], found["std"]) == ("temperature", 0.9, None)
+    assert view["predicted"] in found["set"]
+    assert found["coverage"] >= 0.85
+    assert 0 <= found["distance"] <= 1
+    far = node_link("I" * 60, [(i, j) for i in range(60) for j in range(i)])
+    assert "size" in sure.uploaded("far.json", far.encode(), Choice())["sure"]["unlike_training"]
+
+
+def test_what_the_model_does_not_know_is_not_said(explorer, sure):
+    found = explorer.graph(3, Choice())["sure"]
+    assert found["calibration"] == "none"
+    assert found["set"] is found["coverage"] is found["distance"] is found["unlike_training"] is None
+    assert sure.graph(3, Choice(connectivity=0.5))["sure"] is None  # another network than the one that was measured
+    assert sure.graph(3, Choice(), without=(1,))["sure"] is None
+
+
+# ---- results ----
+
+
+def test_results_have_the_table_the_verdict_and_what_was_tried(results):
+    client = TestClient(server.make_app(None, results=results))
+    found = client.get("/api/results").json()
+    table = tapnet.load_comparison(results.path)
+    assert table.verdict in found["verdict"]
+    assert [row[0] for row in found["table"][1:]] == [table.label(system) for system in table.systems]
+    tried = [row for row in found["settings"][1:] if row[0] == "gin"]
+    assert len(tried) == 3 * 2  # folds and configurations
+    assert [row[-1] for row in tried].count("chosen") == 3
+    assert not found["graphs"]
+    assert client.get("/", follow_redirects=False).headers["location"] == "/results.html"
+    assert client.get("/api/model").status_code == 404
+
+
+def test_every_picture_is_what_its_code_draws(results, tmp_path, monkeypatch):
+    client = TestClient(server.make_app(None, results=results))
+    pictures = client.get("/api/results").json()["pictures"]
+    assert [picture["name"] for picture in pictures][:2] == ["comparison", "folds-0"]
+    monkeypatch.chdir(tmp_path)
+    for picture in pictures[:2]:
+        answer = client.get(f"/api/results/pictures/{picture['name']}")
+        assert answer.headers["content-type"] == "image/svg+xml"
+        exec(picture["code"], {})
+        (file,) = tmp_path.glob("*.svg")
+        texts = [re.sub("<dc:date>.*</dc:date>", "", text) for text in (answer.text, file.read_text())]
+        assert texts[0] == texts[1]
+        file.unlink()
+    assert client.get("/api/results/pictures/none").status_code == 404
+
+
+def test_a_run_has_a_row_for_each_fold(compared):
+    folder = next(file.parent for file in compared.glob("gin/run.json"))
+    found = Results(folder).view()
+    assert (found["kind"], found["table"][0][0], len(found["table"])) == ("run", "fold", 1 + 3 + 1)
+    assert found["table"][-1][0] == "mean"
+    assert [picture["name"] for picture in found["pictures"]] == ["run", "folds-0"]
+
+
+def test_a_path_has_a_model_or_results_or_both(compared, model_file, tmp_path):
+    explorer, none = load_pages(model_file)
+    assert (explorer.saved.name, none) == ("MUTAG", None)
+    for path in (compared, compared / "comparison.json", compared / "gin"):
+        explorer, results = load_pages(path)
+        assert explorer is None
+        assert results.view()["table"]
+    with pytest.raises(DataError, match="no final model"):
+        load_pages(tmp_path)
+    (tmp_path / "comparison.json").write_text("{}")
+    with pytest.raises(DataError, match="cannot be read"):
+        load_pages(tmp_path)
+
+
 # ---- refusals ----
 
 DEEP = "[" * 100_000
@@ -227,6 +381,13 @@ def test_a_file_that_is_too_large_is_refused(client):
         ("/api/graphs/3?connectivity=nan", 400),
         ("/api/graphs/3?connectivity=much", 400),
         ("/api/graphs/3?ratios=0.5", 400),
+        ("/api/graphs/3?without=999", 400),
+        ("/api/graphs/3?without=-1", 400),
+        ("/api/graphs/3?without=one", 400),
+        ("/api/graphs/188/attribution", 404),
+        ("/api/graphs/3/attribution?method=guessing", 400),
+        ("/api/graphs/3/attribution?ratios=0.5", 400),
+        ("/api/results", 404),
         ("/api/graphs/3?ratios=0.5,0.5,1.5", 400),
         ("/api/graphs/3?ratios=0.5,,0.5", 400),
         ("/api/graphs/3?ratios=0,0.0,nan", 400),
@@ -269,6 +430,9 @@ def test_every_answer_keeps_the_browser_strict(client, path):
         ("/", "text/html; charset=utf-8"),
         ("/style.css", "text/css; charset=utf-8"),
         ("/app.js", "text/javascript; charset=utf-8"),
+        ("/dom.js", "text/javascript; charset=utf-8"),
+        ("/results.html", "text/html; charset=utf-8"),
+        ("/results.js", "text/javascript; charset=utf-8"),
         ("/picture.js", "text/javascript; charset=utf-8"),
         ("/favicon.svg", "image/svg+xml"),
     ],
@@ -308,7 +472,7 @@ def test_other_sites_get_no_answers_but_may_link_to_the_page(client):
 
 
 class Faulty(Explorer):
-    def graph(self, number, choice, with_layout=True):
+    def graph(self, number, choice, with_layout=True, without=()):
         if number == 1:
             raise RuntimeError("a secret of this machine")
         time.sleep(0.5)
@@ -520,11 +684,36 @@ def test_a_data_set_without_files_of_its_graphs_has_no_names(explorer):
     assert client.get("/api/search", params={"text": "a"}).json()["graphs"] == []
 
 
-def test_what_keeps_no_nodes_is_said_before_the_page_opens(mutag):
-    with pytest.raises(SettingError, match="keeps no nodes"):
-        Explorer(make_model(mutag, "gin"), mutag)
-    with pytest.raises(SettingError, match="merges nodes"):
-        Explorer(make_model(mutag, pool="diff"), mutag)
+@pytest.mark.parametrize(
+    ("model", "settings", "reason"), [("gin", {}, "no pooling layers"), ("tapnet", {"pool": "diff"}, "merges nodes")]
+)
+def test_networks_that_keep_no_nodes_have_a_page_with_attributions(mutag, model, settings, reason):
+    explorer = Explorer(make_model(mutag, model, **settings), mutag)
+    assert reason in explorer.model()["no_layers"]
+    assert explorer.model()["ratios"] == []
+    assert explorer.graph(0, Choice())["layers"] == []
+    assert any(explorer.attribution(0, "occlusion", Choice())["nodes"])
+
+
+@pytest.mark.parametrize("task", ["regression", "multilabel"])
+def test_numbers_and_labels_have_a_page_too(mutag, task):
+    y = torch.stack([mutag.y.float(), 1 - mutag.y.float()], dim=1)
+    data = replace(mutag, y=y, classes=(), class_names=None, task=task, target_names=("one", "two"))
+    explorer = Explorer(make_model(data), data)
+    client = TestClient(server.make_app(explorer))
+    assert client.get("/api/model").json()["classes"] == ["one", "two"]
+    assert client.get("/api/graphs").json()["classes"] == [None]
+    view = client.get("/api/graphs/3?without=1").json()
+    assert (view["class"], len(view["probabilities"])) == (None, 2)
+    assert "one" in view["truth"] + view["predicted"]
+    assert (view["whole"]["log_odds"] is None) == (task == "regression")
+    assert client.get("/api/predictions?first=0").status_code == 200
+    found = client.get("/api/graphs/3/attribution").json()
+    assert len(found["nodes"]) == len(view["nodes"])
+    assert found["target"] in ("one", "two")
+    other = Explorer(explorer.saved, mutag)  # whose graphs have classes, which say nothing of this prediction
+    assert other.graphs()["classes"] == [None]
+    assert other.graph(3, Choice())["class"] is other.graph(3, Choice())["truth"] is None
 
 
 def test_degrees_are_named_and_need_no_labels():

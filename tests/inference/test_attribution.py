@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -19,6 +20,7 @@ from tapnet.errors import DataError, SettingError
 from tapnet.inference.attribution import Probe, attribute_graphs
 from tapnet.inference.attribution_fidelity import measure_fidelity
 from tapnet.inference.attribution_summary import summarize_attributions
+from tapnet.inference.model_file import CalibrationRecord
 from tapnet.models.base import Outputs
 from tapnet.models.registry import MODELS
 from tapnet.nn.pool.registry import list_pools
@@ -74,6 +76,17 @@ def test_occlusion_is_the_loop_of_single_removals(model, chosen):
         expected.append(value - log_odds(probe.network, batch.x, torch.tensor(kept).T, target))
     np.testing.assert_allclose(found.edges, expected, atol=1e-5)
     assert found.edge_index.T.tolist() == batch.edges_once.T.tolist()
+
+
+def test_the_class_is_the_predicted_one_also_where_calibration_turns_it():
+    mutag, model = load_dataset("MUTAG"), make_model(load_dataset("MUTAG"))
+    curve = {"x": [0.0, 1.0], "y": [0.1, 0.2]}  # whatever the network says, the second class has at most 20 %
+    turned = replace(model, card=model.card.replace(calibration=CalibrationRecord(method="isotonic", isotonic=[curve])))
+    explained = [turned.explain(i) for i in range(4)]
+    assert {one.prediction for one in explained} == {one.target for one in explained} == {"not mutagenic"}
+    assert (attribute_graphs(turned, mutag, range(4)).target == 0).all()
+    predicted = model.probabilities(model.encode(mutag))[:4].argmax(dim=1).numpy()
+    assert (attribute_graphs(model, mutag, range(4)).target == predicted).all()
 
 
 def test_the_size_of_batches_makes_no_difference(monkeypatch):

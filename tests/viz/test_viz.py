@@ -9,7 +9,7 @@ from tapnet.errors import DataError
 from tapnet.experiments.load_run import confusion_matrix, load_run
 from tapnet.inference.explain import Explanation, Layer
 from tapnet.inference.explain_graph import ExplainedGraph
-from tapnet.viz import draw_explanation, draw_graph, draw_run, new_figure, plot_graph, plot_run, save
+from tapnet.viz import draw_explanation, draw_graph, draw_run, new_figure, plot_folds, plot_graph, plot_run, save
 from tapnet.viz.graph_layout import graph_layout
 from tapnet.viz.style import COLOURS
 
@@ -152,6 +152,16 @@ def test_a_run_is_drawn_from_its_result_or_its_folder(run):
         figure = plot_run(one)
         assert [ax.get_xlabel() for ax in figure.axes] == ["epoch", "epoch", "predicted", "predicted probability"]
         assert " ".join(figure.get_suptitle().split()) == repr(run)
+
+
+def test_every_fold_has_a_curve_with_the_epoch_that_counts(run):
+    figure = plot_folds(run.folder)
+    for ax, key in zip(figure.axes, ("test_accuracy", "validation_loss"), strict=True):
+        for i, result in enumerate(run.results):
+            curve, point = ax.lines[2 * i : 2 * i + 2]
+            assert curve.get_label() == f"fold {result.trial.fold}"
+            np.testing.assert_allclose(curve.get_ydata(), result.curves[key], rtol=1e-5)
+            assert point.get_xdata() == [result.reading.epoch]
 
 
 def test_without_the_models_there_is_no_confusion_matrix(run):

@@ -133,8 +133,12 @@ class Comparison:
                 return system
         raise KeyError(name)
 
+    def rows(self) -> list[tuple[str, ...]]:
+        """The table in words: its head, and a row for each system."""
+        return [("system", self.metric, *COLUMNS), *map(self._cells, self.systems)]
+
     def __repr__(self) -> str:
-        rows = [("system", self.metric, *COLUMNS), *map(self._cells, self.systems)]
+        rows = self.rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = []
         for name, *cells in rows:

@@ -1,12 +1,15 @@
-"""The page's model with its data set."""
+"""What the page shows: a model with its data set, and stored results."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from tapnet.errors import DatasetNotFoundError
+from tapnet.errors import DataError, DatasetNotFoundError
+from tapnet.explorer.results import Results, has_results
 from tapnet.explorer.views import Explorer
-from tapnet.inference.model import SavedModel
+from tapnet.inference.model import SavedModel, load_model
+from tapnet.inference.model_file import FINAL_MODEL
 from tapnet.inference.training_data import load_training_data
 from tapnet.io.load import load_dataset
 
@@ -22,7 +25,6 @@ def load_explorer(model: SavedModel, dataset: str | None = None, data_dir: str |
 
     Raises:
         DatasetNotFoundError: If the data set that was named is not here.
-        SettingError: If the model keeps no nodes to show.
         DataError: If the data set cannot be used.
     """
     if dataset is not None:
@@ -31,3 +33,38 @@ def load_explorer(model: SavedModel, dataset: str | None = None, data_dir: str |
         return Explorer(model, load_training_data(model, data_dir))
     except DatasetNotFoundError:
         return Explorer(model, missing=f"{model.name}, the data set of this model, is not here")
+
+
+def load_pages(
+    path: str | Path,
+    dataset: str | None = None,
+    data_dir: str | Path | None = None,
+    pools: Iterable[type | str] = (),
+    convs: Iterable[type | str] = (),
+) -> tuple[Explorer | None, Results | None]:
+    """Loads all that a path has for the page.
+
+    Args:
+        path: A model file; the folder of a run, with or without a final model; or that of a comparison.
+        dataset: The data set whose graphs can be chosen, as in `load_explorer`.
+        data_dir: The folder with data sets by name.
+        pools: The user's own pooling layers that models may use: classes, or their names ``"package.module:Class"``,
+            which are imported.
+        convs: Convolutions likewise.
+
+    Returns:
+        The model with its graphs, and the results; None for what is not there, but never for both.
+
+    Raises:
+        DataError: If there is neither, or the data set cannot be used.
+    """
+    pools, convs = list(pools), list(convs)
+    if not has_results(path):
+        return load_explorer(load_model(path, pools, convs), dataset, data_dir), None
+    if not (Path(path) / FINAL_MODEL).is_file():
+        return None, Results(path, pools, convs)
+    explorer = load_explorer(load_model(path, pools, convs), dataset, data_dir)
+    try:
+        return explorer, Results(path, pools, convs)
+    except DataError:  # the model does not need the folds
+        return explorer, None

@@ -20,7 +20,7 @@ import torch
 import uvicorn
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
@@ -29,9 +29,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tapnet.errors import SettingError, TapnetError
+from tapnet.explorer.results import PictureNotFoundError, Results
 from tapnet.explorer.upload import parsers
 from tapnet.explorer.views import Choice, Explorer, GraphNotFoundError
 from tapnet.files import printable
+from tapnet.inference.attribution import Method
 
 LARGEST_UPLOAD = 4 << 20  # bytes
 WORKERS, WAITING = 2, 32  # threads that compute, of graphs and of uploads, and requests that may wait for each
@@ -71,6 +73,14 @@ async def _choice(
     return Choice(connectivity, values)
 
 
+async def _without(without: Annotated[str | None, Query(max_length=1000)] = None) -> tuple[int, ...]:
+    """The nodes in a query that are taken away."""
+    try:
+        return tuple(dict.fromkeys(int(word) for word in without.split(","))) if without else ()
+    except ValueError:
+        raise HTTPException(400, f"without must be comma-separated numbers of nodes, not {without!r}") from None
+
+
 async def _client(request: Request) -> str:
     """The address that a request comes from."""
     return request.client.host if request.client else ""
@@ -78,50 +88,33 @@ async def _client(request: Request) -> str:
 
 Client = Annotated[str, Depends(_client)]
 Sliders = Annotated[Choice, Depends(_choice)]
+Without = Annotated[tuple[int, ...], Depends(_without)]
 FileName = Annotated[str, Query(min_length=1, max_length=200)]
 SearchText = Annotated[str, Query(max_length=100)]
 
 
-def make_app(explorer: Explorer, hosts: Iterable[str] | None = None, any_address: bool = False) -> ASGIApp:
+def make_app(
+    explorer: Explorer | None,
+    hosts: Iterable[str] | None = None,
+    any_address: bool = False,
+    results: Results | None = None,
+) -> ASGIApp:
     """Make the web application: the page and the JSON interface that it calls.
 
     Args:
-        explorer: The model and the data set to show.
+        explorer: The model and the data set to show; None shows results alone.
         hosts: The host names and addresses that requests may be sent to; None allows all.
         any_address: Whether they may be sent to any IP address, too.
+        results: A stored comparison or run to show.
 
     Returns:
         The application, for uvicorn or another ASGI server.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    workers, upload_workers = WorkerPool(WORKERS), WorkerPool(WORKERS)  # uploads, which take long, wait for each other
-
-    @app.get("/api/model")
-    async def model() -> Response:
-        return _json(explorer.model() | {"largest_upload": LARGEST_UPLOAD})
-
-    @app.get("/api/graphs")
-    async def graphs(client: Client) -> Response:
-        return await workers.answer(client, explorer.graphs)
-
-    @app.get("/api/predictions")
-    async def predictions(client: Client, first: int) -> Response:
-        return await workers.answer(client, explorer.predictions, first)
-
-    @app.get("/api/search")
-    async def search(client: Client, text: SearchText) -> Response:
-        return await workers.answer(client, explorer.names.search, text)
-
-    @app.get("/api/graphs/{number}")
-    async def graph(client: Client, number: int, sliders: Sliders, places: bool = True) -> Response:
-        return await workers.answer(client, explorer.graph, number, sliders, places)
-
-    @app.post("/api/graph")
-    async def uploaded(
-        client: Client, request: Request, name: FileName, sliders: Sliders, places: bool = True
-    ) -> Response:
-        content = await _body(request)
-        return await upload_workers.answer(client, explorer.uploaded, name, content, sliders, places)
+    if explorer is not None:
+        _add_graphs(app, explorer, results is not None)
+    if results is not None:
+        _add_results(app, results, alone=explorer is None)
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> Response:
@@ -139,6 +132,67 @@ def make_app(explorer: Explorer, hosts: Iterable[str] | None = None, any_address
     # Last, as it matches every path. Some installers link files instead of copying them.
     app.mount("/", StaticFiles(packages=[("tapnet.explorer", "page")], html=True, follow_symlink=True))
     return SecurityMiddleware(app, hosts, any_address)
+
+
+def _add_graphs(app: FastAPI, explorer: Explorer, has_results: bool) -> None:
+    # uploads and attributions, which take long, wait for each other
+    workers, upload_workers, attribution_workers = (WorkerPool(WORKERS) for _ in range(3))
+
+    @app.get("/api/model")
+    async def model() -> Response:
+        return _json(explorer.model() | {"largest_upload": LARGEST_UPLOAD, "results": has_results})
+
+    @app.get("/api/graphs")
+    async def graphs(client: Client) -> Response:
+        return await workers.answer(client, explorer.graphs)
+
+    @app.get("/api/predictions")
+    async def predictions(client: Client, first: int) -> Response:
+        return await workers.answer(client, explorer.predictions, first)
+
+    @app.get("/api/search")
+    async def search(client: Client, text: SearchText) -> Response:
+        return await workers.answer(client, explorer.names.search, text)
+
+    @app.get("/api/graphs/{number}")
+    async def graph(client: Client, number: int, sliders: Sliders, without: Without, places: bool = True) -> Response:
+        return await workers.answer(client, explorer.graph, number, sliders, places, without)
+
+    @app.get("/api/graphs/{number}/attribution")
+    async def attribution(client: Client, number: int, sliders: Sliders, method: Method = "occlusion") -> Response:
+        return await attribution_workers.answer(client, explorer.attribution, number, method, sliders)
+
+    @app.post("/api/graph")
+    async def uploaded(
+        client: Client, request: Request, name: FileName, sliders: Sliders, without: Without, places: bool = True
+    ) -> Response:
+        content = await _body(request)
+        return await upload_workers.answer(client, explorer.uploaded, name, content, sliders, places, without)
+
+    @app.post("/api/attribution")
+    async def uploaded_attribution(
+        client: Client, request: Request, name: FileName, sliders: Sliders, method: Method = "occlusion"
+    ) -> Response:
+        content = await _body(request)
+        return await attribution_workers.answer(client, explorer.uploaded_attribution, name, content, method, sliders)
+
+
+def _add_results(app: FastAPI, results: Results, alone: bool) -> None:
+    workers = WorkerPool(WORKERS)
+
+    @app.get("/api/results")
+    async def shown(client: Client) -> Response:
+        return await workers.answer(client, lambda: results.view() | {"graphs": not alone})
+
+    @app.get("/api/results/pictures/{name}")
+    async def picture(client: Client, name: str) -> Response:
+        return await workers.answer(client, results.picture, name, respond=_svg)
+
+    if alone:
+
+        @app.get("/")
+        async def start() -> Response:
+            return RedirectResponse("/results.html")
 
 
 async def _body(request: Request) -> bytes:
@@ -171,6 +225,10 @@ def _json(values: Any, status: int = 200) -> Response:
     return Response(content, status, media_type="application/json")
 
 
+def _svg(content: bytes) -> Response:
+    return Response(content, media_type="image/svg+xml")
+
+
 class WorkerPool:
     """A few threads, which keep computations off the event loop; clients that wait for one take turns.
 
@@ -182,19 +240,22 @@ class WorkerPool:
         self._threads, self._free = ThreadPoolExecutor(threads, "explore"), threads
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}  # of each client that waits, the next one first
 
-    async def answer(self, client: str, function: Callable[..., dict[str, Any]], *values: Any) -> Response:
-        """Call ``function(*values)`` in a thread and respond with its result as JSON.
+    async def answer(
+        self, client: str, function: Callable[..., Any], *values: Any, respond: Callable[[Any], Response] = _json
+    ) -> Response:
+        """Call ``function(*values)`` in a thread and respond with its result.
 
         Args:
             client: Who asks. Where the queue is full, the client who has the most requests in it loses one.
             function: What computes the result.
             *values: Its arguments.
+            respond: What makes a response of the result; by default as JSON.
 
         Raises:
             HTTPException: The queue is full, the time is up, or the function raised a :class:`TapnetError`.
         """
         try:
-            return await asyncio.wait_for(self._run(client, lambda: _json(function(*values))), WORK_SECONDS)
+            return await asyncio.wait_for(self._run(client, lambda: respond(function(*values))), WORK_SECONDS)
         except asyncio.TimeoutError:
             raise HTTPException(503, f"no result within {WORK_SECONDS:.0f} seconds") from None
         except TapnetError as error:
@@ -257,7 +318,7 @@ class WorkerPool:
 
 
 def _status(error: TapnetError) -> int:
-    if isinstance(error, GraphNotFoundError):
+    if isinstance(error, GraphNotFoundError | PictureNotFoundError):
         return 404
     return 400 if isinstance(error, SettingError) else 422
 
@@ -380,16 +441,22 @@ def address_of(listener: socket.socket) -> str:
     return f"http://{host if address.version == 4 else f'[{host}]'}:{port}"
 
 
-def make_server(explorer: Explorer, listener: socket.socket, allow_hosts: Iterable[str] = ()) -> uvicorn.Server:
+def make_server(
+    explorer: Explorer | None,
+    listener: socket.socket,
+    allow_hosts: Iterable[str] = (),
+    results: Results | None = None,
+) -> uvicorn.Server:
     """Make the server of the page.
 
     It answers requests that are sent to this machine's own names, to the given ones and, if other machines can reach
     it, to IP addresses.
 
     Args:
-        explorer: The model and the data set to show.
+        explorer: The model and the data set to show; None shows results alone.
         listener: The socket of :func:`listen`.
         allow_hosts: Other names of this machine that requests may be sent to.
+        results: A stored comparison or run to show.
 
     Returns:
         A server whose ``run([listener])`` answers requests until ``should_exit`` is set.
@@ -398,7 +465,7 @@ def make_server(explorer: Explorer, listener: socket.socket, allow_hosts: Iterab
     is_public = not ipaddress.ip_address(host).is_loopback
     names = {"localhost", "127.0.0.1", "::1", host, *allow_hosts, *([socket.gethostname()] if is_public else [])}
     config = uvicorn.Config(
-        make_app(explorer, names, any_address=is_public),
+        make_app(explorer, names, any_address=is_public, results=results),
         http=TimeoutProtocol,
         ws="none",
         lifespan="off",
@@ -413,18 +480,25 @@ def make_server(explorer: Explorer, listener: socket.socket, allow_hosts: Iterab
     return uvicorn.Server(config)
 
 
-def serve(explorer: Explorer, listener: socket.socket, allow_hosts: Iterable[str] = ()) -> None:
+def serve(
+    explorer: Explorer | None,
+    listener: socket.socket,
+    allow_hosts: Iterable[str] = (),
+    results: Results | None = None,
+) -> None:
     """Answer requests until Ctrl-C.
 
     Args:
-        explorer: The model and the data set to show.
+        explorer: The model and the data set to show; None shows results alone.
         listener: The socket of :func:`listen`.
         allow_hosts: Other names of this machine that requests may be sent to.
+        results: A stored comparison or run to show.
     """
     torch.set_num_threads(1)  # for a single graph, several threads cost more time than they save
-    threading.Thread(target=parsers.start, daemon=True).start()
+    if explorer is not None:
+        threading.Thread(target=parsers.start, daemon=True).start()
     try:
         with suppress(KeyboardInterrupt):
-            make_server(explorer, listener, allow_hosts).run([listener])
+            make_server(explorer, listener, allow_hosts, results).run([listener])
     finally:
         parsers.close()

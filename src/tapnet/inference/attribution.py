@@ -108,7 +108,8 @@ def attribute_graphs(
     check_method(method)
     chosen = find_target(model, target)
     encoded = model.encode(dataset if graphs is None else dataset.subset(graphs))
-    return Probe(model.network, encoded, chosen).attributions(method, edges)
+    predicted = predicted_targets(model, model.probabilities(encoded).numpy()) if chosen is None else chosen
+    return Probe(model.network, encoded, predicted).attributions(method, edges)
 
 
 def check_method(method: str) -> None:
@@ -138,19 +139,30 @@ def find_target(model: SavedModel, target: object) -> int | None:
     raise SettingError(f"the model predicts {listed}, not {str(target)[:60]!r}{did_you_mean(str(target), names)}")
 
 
+def predicted_targets(model: SavedModel, said: NDArray[np.floating]) -> Tensor:
+    """``[G]`` the predicted class or the most probable label, which calibration may have turned; the first number.
+
+    Args:
+        model: Whose answers they are.
+        said: ``[G, C]`` what `SavedModel.probabilities` says of the graphs.
+    """
+    best = said.argmax(axis=1) if model.task != "regression" else np.zeros(len(said), dtype=np.int64)
+    return torch.from_numpy(best)
+
+
 class Probe:
     """A network and graphs as it reads them, which can be asked what it says without some nodes or edges.
 
     Args:
         network: In evaluation mode.
         encoded: The graphs, from ``SavedModel.encode``.
-        target: The output to speak of; None: for each graph the highest, or the first number.
+        target: The output to speak of, or ``[G]`` one for each graph; None: the highest, or the first number.
 
     Raises:
         DataError: The network's answer is not a number.
     """
 
-    def __init__(self, network: GraphClassifier, encoded: GraphDataset, target: int | None = None) -> None:
+    def __init__(self, network: GraphClassifier, encoded: GraphDataset, target: int | Tensor | None = None) -> None:
         self.network = network
         # what was prepared for the graphs does not hold for their parts; networks make it where it is not there
         self.encoded = replace(encoded, prepared={})
@@ -160,7 +172,7 @@ class Probe:
             name = encoded.name if len(encoded) == 1 else f"{encoded.name}, graph {int(finite.int().argmin())}"
             raise DataError(f"{name}: the model's answer is not a number")
         best = self.outputs.argmax(dim=1) if network.task != "regression" else torch.zeros(len(encoded)).long()
-        self.target = best if target is None else torch.full((len(encoded),), target)
+        self.target = best if target is None else torch.as_tensor(target).expand(len(encoded))
         self.value = self._values(self.outputs, torch.arange(len(encoded)))
 
     def answers(self) -> FloatArray:

@@ -21,7 +21,7 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError, TapnetError
 from tapnet.files import check_name, path_exists, printable
-from tapnet.inference.attribution import Method, Probe, check_method, find_target
+from tapnet.inference.attribution import Method, Probe, check_method, find_target, predicted_targets
 from tapnet.inference.attribution_fidelity import measure_fidelity
 from tapnet.inference.attribution_groups import find_groups
 from tapnet.inference.explain import Explanation, explain
@@ -155,6 +155,7 @@ def attribute_graph(
     method: Method = "occlusion",
     target: object = None,
     classes: Sequence[Any] | None = None,
+    encoded: GraphDataset | None = None,
 ) -> GraphExplanation:
     """Explains the prediction of one graph: `SavedModel.explain` for a graph that was found.
 
@@ -166,6 +167,7 @@ def attribute_graph(
         target: The class, label or number to speak of; None: the predicted class, the most probable label, or the
             first number.
         classes: What to call the classes; None: by their names.
+        encoded: The graph as the model reads it, where that was made before.
 
     Returns:
         The prediction, the attributions, their fidelity, and what pooling kept.
@@ -176,8 +178,9 @@ def attribute_graph(
     """
     check_method(method)
     chosen = find_target(model, target)
-    read = model.encode(graph.data.subset([graph.number]), [graph.name])
-    probe = Probe(model.network, read, chosen)
+    read = model.encode(graph.data.subset([graph.number]), [graph.name]) if encoded is None else encoded
+    said = _answer(model, read)
+    probe = Probe(model.network, read, predicted_targets(model, said[None]) if chosen is None else chosen)
     found = probe.attributions(method)
     try:
         layers = explain(model.network, read.batch([0])).layers
@@ -185,7 +188,7 @@ def attribute_graph(
         layers = ()
     labels = classes or (model.card.class_names or model.classes if model.task == "classification" else None)
     labels = tuple(labels or model.card.target_names or range(probe.outputs.size(1)))
-    said, label = _answer(model, read), labels[int(found.target[0])]
+    label = labels[int(found.target[0])]
     prediction: Any = labels[int(said.argmax())]
     if model.task == "multilabel":
         prediction = tuple(name for name, p in zip(labels, said, strict=True) if p >= 0.5)

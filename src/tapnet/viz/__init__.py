@@ -2,7 +2,7 @@
 
 from tapnet.viz.attributions import draw_attributions
 from tapnet.viz.comparison import plot_comparison
-from tapnet.viz.curves import draw_calibration, draw_run, plot_run
+from tapnet.viz.curves import draw_calibration, draw_run, plot_folds, plot_run
 from tapnet.viz.graphs import draw_explanation, draw_graph, plot_graph
 from tapnet.viz.molecules import diverging_colours, draw_molecule
 from tapnet.viz.style import new_figure, save
@@ -17,6 +17,7 @@ __all__ = [
     "draw_run",
     "new_figure",
     "plot_comparison",
+    "plot_folds",
     "plot_graph",
     "plot_run",
     "save",

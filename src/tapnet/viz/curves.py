@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tapnet.experiments.cross_validate import CrossValidation
     from tapnet.inference.calibration import Calibration
 
+MOST_NAMED = 30  # curves in a legend
+
 
 def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = None) -> Figure:
     """Draws a cross-validation: learning curves, confusion matrix (with models and data here), reliability diagram.
@@ -49,9 +51,7 @@ def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = No
     from tapnet.experiments.load_run import confusion_matrix, load_run
 
     result = load_run(run) if isinstance(run, str | Path) else run
-    if not result.has_epochs:
-        model = result.results[0].trial.model
-        raise DataError(f"{run}: {model} is not trained in epochs, so there are no curves to show")
+    _check_epochs(run, result)
     counted, calibrated = confusion_matrix(result, data_dir), None
     with suppress(SettingError):  # numbers, or a run without predictions
         calibrated = calibration(result)
@@ -61,6 +61,52 @@ def plot_run(run: str | Path | CrossValidation, data_dir: str | Path | None = No
         )
     confusion, classes = counted or (None, ())
     return draw_run([r.curves for r in result.results], confusion, classes, repr(result), calibrated)
+
+
+def plot_folds(run: str | Path | CrossValidation) -> Figure:
+    """Draws the learning curves of every fold of a cross-validation, with the epoch that the protocol reports.
+
+    Args:
+        run: The result of :func:`tapnet.cross_validate`, or the folder of a run.
+
+    Returns:
+        The figure: on the left the metric, on the right the loss, by validation graphs where there are any.
+
+    Raises:
+        DataError: If the folder has no run, or the system is not trained in epochs.
+    """
+    from tapnet.experiments.load_run import load_run
+
+    result = load_run(run) if isinstance(run, str | Path) else run
+    _check_epochs(run, result)
+    metric = test_metric(result.results[0].curves)
+    loss = "validation_loss" if "validation_loss" in result.results[0].curves else "train_loss"
+    figure, axes = new_figure(8.4, 3.8, 1, 2)
+    titles = {f"test_{metric}": f"test {metric_title(metric)}", loss: loss.replace("_", " ")}
+    for i, one in enumerate(result.results):
+        style = {"color": COLOURS[i % 7], "linestyle": ("-", "--", ":", "-.")[i // 7 % 4], "linewidth": 1.0}
+        label = f"fold {one.trial.fold}" + (f", seed {one.trial.seed}" if len(result.seeds) > 1 else "")
+        for ax, key in zip(axes.flat, titles, strict=True):
+            values = one.curves.get(key, ())
+            ax.plot(np.arange(1, len(values) + 1), values, label=label, **style)
+            if one.reading.epoch <= len(values):
+                ax.plot(one.reading.epoch, values[one.reading.epoch - 1], "o", color=style["color"], markersize=4)
+    for ax, word in zip(axes.flat, titles.values(), strict=True):
+        ax.set_xlabel("epoch (point: the one that counts)", fontsize=8)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_ylabel(word, fontsize=8)
+        ax.tick_params(labelsize=8)
+        ax.grid(color="#eeeeee")
+    if len(result.results) <= MOST_NAMED:
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), fontsize=7, frameon=False, loc="outside right center")
+    figure.suptitle(textwrap.fill(repr(result), 100), fontsize=9, parse_math=False)
+    return figure
+
+
+def _check_epochs(run: object, result: CrossValidation) -> None:
+    if not result.has_epochs:
+        model = result.results[0].trial.model
+        raise DataError(f"{run}: {model} is not trained in epochs, so there are no curves to show")
 
 
 def draw_run(

@@ -1,13 +1,24 @@
 // The page: the chosen graph, settings and node, and everything that shows them.
 
-import { categoryName, draw, level, mark, pictureFile, plan, size, swatch } from "/picture.js";
+import { ask, at, csv, fillTable, made, percent, save, short, signed } from "/dom.js";
+import {
+  categoryName,
+  colourScale,
+  draw,
+  drawAttribution,
+  largestOf,
+  level,
+  mark,
+  pictureFile,
+  plan,
+  size,
+  swatch,
+} from "/picture.js";
 
 const LISTED = 500; // graphs in the list at once
 const ROWS = 200; // nodes in the table of all
 const MANY = 150; // nodes; more need larger pictures
 const PAUSE = 150; // milliseconds without a key before the server searches
-
-const at = (id) => document.getElementById(id);
 
 /** What is shown. The server stores none of it: a file is sent again with every change. */
 const state = {
@@ -16,36 +27,39 @@ const state = {
   predicted: [], // class of each, as the answers come in
   matching: [], // numbers of those that the filters let through
   found: null, // {text, nodes}: graphs that have the text in the name of their file or of a node
-  source: null, // {number, node} or {file}
+  source: null, // {number, node} or {file}; with places, nodes without which it is shown, and its attribution
+  method: "occlusion",
+  compared: null, // {view, plan, attribution} of the graph that stays for comparison
   connectivity: null,
   ratios: [],
   view: null,
   plan: null,
   levels: [],
   node: null,
+  sticky: true, // whether the card of the node stays in sight
 };
 
 // ---- requests ----
 
-async function ask(path, options) {
-  let answer;
-  try {
-    answer = await fetch(path, options);
-  } catch {
-    throw new Error("The server does not respond. Is `tapnet explore` still running?");
-  }
-  const values = await answer.json().catch(() => ({ error: `The server responded with status ${answer.status}.` }));
-  if (!answer.ok) throw new Error(values.error);
-  return values;
+/** A query with the sliders' values, where they are not the model's own. */
+function sliderQuery(more) {
+  const wanted = new URLSearchParams(more);
+  if (isAsTrained()) return wanted;
+  if (state.connectivity !== null) wanted.set("connectivity", state.connectivity);
+  if (state.ratios.length) wanted.set("ratios", state.ratios.map(asText).join(","));
+  return wanted;
+}
+
+function askAbout(source, wanted, ofGraph, ofFile) {
+  if (source.file === undefined) return ask(`/api/graphs/${source.number}${ofGraph}?${wanted}`);
+  wanted.set("name", source.file.name.slice(-200));
+  return ask(`/api/${ofFile}?${wanted}`, { method: "POST", body: source.file });
 }
 
 function askForView(source, places) {
-  const wanted = new URLSearchParams({ places });
-  if (state.connectivity !== null) wanted.set("connectivity", state.connectivity);
-  if (state.ratios.length) wanted.set("ratios", state.ratios.map(asText).join(","));
-  if (source.file === undefined) return ask(`/api/graphs/${source.number}?${wanted}`);
-  wanted.set("name", source.file.name.slice(-200));
-  return ask(`/api/graph?${wanted}`, { method: "POST", body: source.file });
+  const wanted = sliderQuery({ places });
+  if (source.without?.length) wanted.set("without", source.without.join(","));
+  return askAbout(source, wanted, "", "graph");
 }
 
 // A ratio with a point is a share of the nodes; a whole number is a number of nodes.
@@ -76,9 +90,15 @@ async function update() {
       state.view = { ...view, places: source.places };
       say("");
       show();
+      attribute();
     } catch (error) {
       if (source !== state.source) continue;
       say(error.message, source.file !== undefined);
+      if (source.without?.length) {
+        source.without = state.view && !isNew ? state.view.without : []; // of a bookmark that does not fit
+        changed ||= isNew;
+        if (isNew) continue;
+      }
       if (isNew && state.view) state.source = state.shown; // what is on the page stays
       markChosen();
     }
@@ -86,6 +106,31 @@ async function update() {
   }
   asking = false;
   at("graph").setAttribute("aria-busy", "false");
+}
+
+let attributing = false;
+
+/** What the prediction rests on: asked for when the graph, the method or a slider has changed. */
+async function attribute() {
+  if (attributing) return;
+  attributing = true;
+  at("rests").setAttribute("aria-busy", "true");
+  for (;;) {
+    const source = state.source;
+    const wanted = String(sliderQuery({ method: state.method }));
+    if (source.attributed === wanted) break;
+    source.attributed = wanted;
+    try {
+      source.attribution = await askAbout(source, new URLSearchParams(wanted), "/attribution", "attribution");
+      source.trouble = "";
+    } catch (error) {
+      source.attribution = null;
+      source.trouble = error.message;
+    }
+    if (source === state.source && source === state.shown) showAttributed();
+  }
+  attributing = false;
+  at("rests").setAttribute("aria-busy", "false");
 }
 
 /** What went wrong, beside the file or on top of the page. */
@@ -102,9 +147,9 @@ function say(message, aboutFile = false) {
 
 // ---- choosing ----
 
-function choose(number) {
+function choose(number, without = []) {
   if (state.source?.number === number) return;
-  state.source = { number, node: state.found?.nodes.get(number) };
+  state.source = { number, node: state.found?.nodes.get(number), without };
   at("file").value = "";
   markChosen();
   update();
@@ -323,8 +368,17 @@ function reset() {
 
 // ---- showing ----
 
+const attributionOf = () => state.source.attribution ?? null;
+
+function showAttributed() {
+  showAttribution();
+  showNode();
+  if (at("all").open) showAll();
+}
+
 function show() {
   const { view } = state;
+  state.shown = state.source;
   state.plan = plan(view, view.places);
   state.levels = [...Array(view.layers.length + 1).keys()].map((number) => level(view, number));
   showHeading();
@@ -333,8 +387,8 @@ function show() {
   showPanels();
   showLegend();
   showVotes();
-  if (at("all").open) showAll();
-  at("save-svg").disabled = at("save-json").disabled = false;
+  showAttributed();
+  for (const id of ["save-svg", "save-csv", "save-json", "compare"]) at(id).disabled = false;
   remember();
 }
 
@@ -345,6 +399,7 @@ function showHeading() {
   const parts = { test: "not used for training", validation: "used for validation", training: "used for training" };
   const facts = [`${view.nodes.length} nodes, ${view.edges.length} edges`];
   if (view.class !== null) facts.push(`class ${view.class}`);
+  if (view.truth !== null) facts.push(`in the data: ${view.truth}`);
   if (view.part) facts.push(parts[view.part]);
   at("facts").textContent = facts.join(" · ");
   at("notes").replaceChildren(...view.notes.map((note) => made("li", { textContent: note })));
@@ -354,10 +409,11 @@ function showHeading() {
 function showPrediction() {
   const { view } = state;
   const { best } = view;
-  const found = view.probabilities[best];
   const right = view.class === null ? "" : view.class === view.predicted ? " (correct)" : " (incorrect)";
   at("prediction").textContent =
-    found === null ? "The network's output is not a number." : `${view.predicted}, ${percent(found)}${right}`;
+    view.probabilities[best] === null ? "The network's output is not a number." : `${inWords(view)}${right}`;
+  showChange();
+  showSure();
   at("bars").replaceChildren(
     ...view.classes.map((name, i) => {
       const row = made("li", { className: i === best ? "best" : "" });
@@ -365,15 +421,166 @@ function showPrediction() {
       const inner = made("span");
       inner.style.width = `${100 * (view.probabilities[i] ?? 0)}%`;
       bar.append(inner);
+      bar.hidden = isNumber();
       const text = name === view.class ? `${name} (true class)` : name;
-      const share = made("span", { className: "number", textContent: percent(view.probabilities[i]) });
+      const share = made("span", { className: "number", textContent: asValue(view.probabilities[i]) });
       row.append(made("span", { textContent: text }), share, bar);
       return row;
     }),
   );
 }
 
-const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)} %`);
+const isNumber = () => state.model.task === "regression";
+
+/** A probability, or a number that is predicted. */
+const asValue = (value) => (isNumber() ? short(value) : percent(value));
+
+/** The predicted class with its probability; or the labels or numbers. */
+const inWords = (view) =>
+  state.model.task === "classification" ? `${view.predicted}, ${percent(view.probabilities[view.best])}` : view.predicted;
+
+function signedPoints(share) {
+  const points = (100 * share).toFixed(1).replace("-0.0", "0.0");
+  return points > 0 ? `+${points}` : points.replace("-", "−");
+}
+
+/** How the prediction changes without the nodes that were taken away. */
+function showChange() {
+  const { view } = state;
+  const gone = view.without;
+  at("change").hidden = at("put-back").hidden = !gone.length;
+  if (!gone.length) return;
+  const { probabilities: whole, log_odds: odds } = view.whole;
+  const before = isNumber() ? 0 : Math.max(0, whole.indexOf(Math.max(...whole)));
+  const [from, to] = [whole[before], view.probabilities[before]];
+  const points = from === null || to === null || isNumber() ? "" : `${signedPoints(to - from)} points`;
+  const by = [points, odds && `log odds ${short(odds[0])} → ${short(odds[1])}`].filter(Boolean).join("; ");
+  const names = gone.slice(0, 5).map((node) => view.nodes[node]);
+  const listed = names.join(", ") + (gone.length > names.length ? ", …" : "");
+  const turned = before === view.best || state.model.task !== "classification" ? "" : `. The prediction is now ${view.predicted}`;
+  at("change").textContent =
+    `Without node${gone.length === 1 ? "" : "s"} ${listed}: ` +
+    `${view.classes[before]} ${asValue(from)} → ${asValue(to)}${by && ` (${by})`}${turned}.`;
+}
+
+const UNLIKE = {
+  distance: "it is farther from them than 99 % of held-out graphs",
+  categories: "it has node categories that they do not have",
+  size: "it is smaller or larger than all of them",
+};
+
+/** What the model file knows of calibration, sets of classes, the ensemble and the training graphs. */
+function showSure() {
+  const { sure } = state.view;
+  const rows = [];
+  if (sure) {
+    const calibrated = { none: "not calibrated", temperature: "calibrated (temperature)", isotonic: "calibrated (isotonic)" };
+    if (!isNumber()) rows.push(["", `Probabilities: ${calibrated[sure.calibration] ?? sure.calibration}`]);
+    if (sure.std !== null) rows.push(["", `± ${asValue(sure.std)} over the ${state.model.members} networks`]);
+    const [level, measured] = [`${Math.round(100 * sure.confidence)} %`, `measured on held-out graphs: ${percent(sure.coverage)}`];
+    if (sure.set) rows.push(["set", `Set of classes at ${level}: ${sure.set.join(", ")} (${measured})`]);
+    for (const [i, [low, high]] of (sure.intervals ?? []).entries()) {
+      rows.push(["set", `${state.view.classes[i]} at ${level}: ${short(low)} to ${short(high)} (${measured})`]);
+    }
+    const unlike = sure.unlike_training;
+    if (unlike?.length) rows.push(["unlike", `Unlike the training graphs: ${unlike.map((w) => UNLIKE[w] ?? w).join("; ")}`]);
+    else if (unlike) rows.push(["", `Like the training graphs (${percent(sure.distance)} of held-out graphs are nearer)`]);
+  }
+  at("sure").replaceChildren(...rows.map(([className, textContent]) => made("li", { className, textContent })));
+}
+
+// ---- what the prediction rests on ----
+
+function showAttribution() {
+  const { view, compared } = state;
+  const found = attributionOf();
+  const chosen = { view, plan: state.plan, attribution: found, trouble: state.source.trouble };
+  const both = compared ? [chosen, compared] : [chosen];
+  const largest = Math.max(1e-12, ...both.flatMap((one) => (one.attribution ? [largestOf(one.attribution)] : [])));
+  const figures = both.map((one, i) => attributionFigure(one, largest, i === 0));
+  const focused = document.activeElement?.id === "attribution";
+  at("attributions").replaceChildren(...figures);
+  if (focused) at("attribution").focus({ preventScroll: true });
+  const unit = unitOf(both);
+  at("scale").hidden = !unit;
+  const [against, speaksFor] = isNumber() ? ["lowers it", "raises it"] : ["against", "for"];
+  at("scale").replaceChildren(`${against} ${signed(-largest)}`, colourScale("page-scale"), `${signed(largest)} ${speaksFor}`);
+  at("attributions").classList.toggle("single", !compared);
+  at("rests-hint").textContent = !unit
+    ? ""
+    : isNumber()
+      ? `Orange nodes and edges raise the number (${unit}), blue ones with a thick outline lower it.`
+      : `Orange nodes and edges speak for the prediction, blue ones with a thick outline against it (${unit}).`;
+  if (found) {
+    const change = (value) => (value === null ? "–" : value.toFixed(3));
+    const head = ["Top nodes", "Change without them", "as many random ones", "Change with them alone", "as many random ones"];
+    const rows = found.fidelity.levels.map((one) => [
+      `${one.percent} % (${one.nodes})`,
+      ...[one.necessity, one.random_necessity, one.sufficiency, one.random_sufficiency].map(change),
+    ]);
+    fillTable(at("fidelity-table"), [head, ...rows], isNumber() ? "Change of the number" : `Fall of the probability of ${found.target}`);
+    const groups = found.groups.map((one) => [one.name, signed(one.attribution), one.nodes.map((n) => view.nodes[n]).join(", ")]);
+    fillTable(at("groups-table"), [["Group", "Attribution", "Nodes"], ...groups], "Groups that are removed at once");
+  }
+  at("more").hidden = !found;
+  at("groups-table").hidden = !found?.groups.length;
+  at("compare").setAttribute("aria-pressed", compared !== null);
+  at("compare").textContent = compared ? "Stop comparing" : "Compare with another graph";
+  markNode();
+}
+
+/** What the attributions of graphs are measured in. */
+function unitOf(graphs) {
+  const units = new Set(graphs.flatMap((one) => (one.attribution ? [one.attribution.unit] : [])));
+  return units.size > 1 ? "log odds of the prediction of each" : ([...units][0] ?? "");
+}
+
+/** One graph with its prediction, attribution and fidelity; nodes of the chosen graph can be taken away. */
+function attributionFigure({ view, plan, attribution, trouble }, largest, isChosen) {
+  const figure = made("figure", { className: "panel" });
+  const caption = made("figcaption");
+  caption.append(made("b", { textContent: view.title }), made("span", { textContent: inWords(view) }));
+  const picture = made("div", { className: "picture" });
+  picture.append(drawAttribution(view, plan, attribution, largest, view.without));
+  if (isChosen) {
+    Object.assign(picture, { id: "attribution", tabIndex: 0 });
+    picture.setAttribute("role", "application");
+    picture.setAttribute("aria-roledescription", "graph");
+    picture.setAttribute("aria-describedby", "attribution-keys");
+    picture.setAttribute("aria-label", "What the prediction rests on");
+  } else {
+    picture.setAttribute("role", "img");
+    picture.setAttribute("aria-label", `What the prediction of ${view.title} rests on`);
+  }
+  const sentence = attribution?.fidelity.sentence ?? (trouble || "Computing …");
+  const kind = trouble ? "trouble" : attribution && !attribution.fidelity.beats_chance ? "verdict weak" : "verdict";
+  const words = made("p", { className: kind, textContent: sentence });
+  if (isChosen) words.id = "fidelity";
+  const side = made("div");
+  side.append(caption, words);
+  figure.append(picture, side);
+  return figure;
+}
+
+/** Takes a node away, or puts it back. */
+function toggle(node) {
+  const { without = [] } = state.source;
+  const isGone = without.includes(node);
+  if (!isGone && without.length + 1 >= state.view.nodes.length) return; // one has to be left
+  state.source.without = isGone ? without.filter((other) => other !== node) : [...without, node];
+  update();
+}
+
+function putBack() {
+  state.source.without = [];
+  update();
+}
+
+function compare() {
+  const { view, plan } = state;
+  state.compared = state.compared ? null : { view, plan, attribution: attributionOf() };
+  showAttribution();
+}
 
 function showPanels() {
   const { view, levels } = state;
@@ -422,7 +629,7 @@ function showLegend() {
 
 // ---- a node and its votes ----
 
-function choosePoint(picture, event) {
+function pointAt(picture, event) {
   const svg = picture.querySelector("svg");
   const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
   let [nearest, least] = [null, Math.max(2 * size(state.plan), 9) ** 2];
@@ -430,18 +637,32 @@ function choosePoint(picture, event) {
     const far = (x - point.x) ** 2 + (y - point.y) ** 2;
     if (far < least) [nearest, least] = [node, far];
   });
-  if (nearest !== null) chooseNode(nearest);
+  return nearest;
 }
 
-function chooseNode(node, aloud = false) {
-  if (node === state.node && !aloud) return;
-  state.node = node;
+/** The card with the scores must not cover the picture whose nodes are clicked. */
+function choosePoint(picture, event) {
+  const node = pointAt(picture, event);
+  if (node !== null) chooseNode(node, false, picture.id !== "attribution");
+}
+
+function togglePoint(picture, event) {
+  const node = pointAt(picture, event);
+  if (node !== null) toggle(node);
+}
+
+function chooseNode(node, aloud = false, sticky = true) {
+  if (node === state.node && sticky === state.sticky && !aloud) return;
+  Object.assign(state, { node, sticky });
   markNode();
   showVotes();
+  showNode();
   if (aloud) at("said").textContent = node === null ? "" : nodeInWords(node);
 }
 
 function markNode() {
+  const own = at("attribution")?.querySelector("svg");
+  if (own) mark(own, state.plan, { inside: new Set(state.view.nodes.keys()), share: new Map() }, state.node);
   at("panels")
     .querySelectorAll("svg")
     .forEach((picture, number) => mark(picture, state.plan, state.levels[number], state.node));
@@ -455,6 +676,7 @@ function nodeName(node) {
 
 function fate(layer, node) {
   const i = layer.nodes.indexOf(node);
+  if (state.view.without.includes(node)) return "taken away";
   return i < 0 ? "dropped earlier" : layer.kept[i] ? "kept" : "dropped";
 }
 
@@ -462,17 +684,30 @@ function nodeInWords(node) {
   const words = state.view.layers.map((layer, i) => {
     const place = layer.nodes.indexOf(node);
     const outcome = fate(layer, node);
-    if (place < 0) return `dropped before pooling ${i + 1}`;
+    if (place < 0) return `${outcome === "taken away" ? outcome : "dropped"} before pooling ${i + 1}`;
     const score = layer.score[place];
     const scored = score === null ? "no score" : `score ${short(score)}, rank ${rank(layer.score, place)}`;
     return `pooling ${i + 1}: ${outcome}, ${scored}`;
   });
-  return `${nodeName(node)}. ${words.join("; ")}.`;
+  return [`${nodeName(node)}.`, attributionInWords(node), words.length ? `${words.join("; ")}.` : ""].join(" ");
 }
 
-function short(value) {
-  if (value === null) return "–";
-  return value === 0 || Math.abs(value) >= 0.001 ? value.toPrecision(3) : value.toExponential(1);
+function attributionInWords(node) {
+  const found = attributionOf();
+  if (!found) return "";
+  const error = found.errors ? ` ± ${short(found.errors[node])}` : "";
+  const order = `${ordinal(rank(found.nodes, node))} of ${found.nodes.length}`;
+  return `Attribution ${signed(found.nodes[node])}${error} (${order}).`;
+}
+
+function showNode() {
+  const { node, view } = state;
+  at("node-attribution").textContent = node === null ? "" : `${nodeName(node)}. ${attributionInWords(node)}`;
+  at("take").hidden = node === null;
+  if (node === null) return;
+  const isGone = view.without.includes(node);
+  at("take").textContent = isGone ? "Put this node back" : "Take this node away";
+  at("take").disabled = !isGone && view.without.length + 1 >= view.nodes.length;
 }
 
 const ordinal = (n) => n + (["th", "st", "nd", "rd"][Math.floor((n % 100) / 10) === 1 ? 0 : n % 10] ?? "th");
@@ -480,10 +715,10 @@ const rank = (values, place) => 1 + values.filter((v) => v > values[place]).leng
 
 function showVotes() {
   const { view, node } = state;
-  at("votes-title").textContent = node === null ? "Scores of a node" : nodeName(node);
-  at("votes").classList.toggle("chosen", node !== null);
+  at("votes-title").textContent = node === null ? "A node" : nodeName(node);
+  at("votes").classList.toggle("chosen", node !== null && state.sticky);
   at("no-node").hidden = node === null;
-  at("no-votes").hidden = node !== null && view.layers.length > 0;
+  at("no-votes").hidden = node !== null;
   at("votes-table").hidden = node === null || !view.layers.length;
   if (node === null) return;
   const votes = [...new Set(view.layers.flatMap((layer) => layer.parts)), "score"];
@@ -521,7 +756,9 @@ function inDirection(node, dx, dy) {
 }
 
 function byRank(number) {
-  const layer = state.view.layers[Math.max(number - 1, 0)];
+  const found = attributionOf();
+  if (Number.isNaN(number) && found) return [...found.nodes.keys()].sort((a, b) => found.nodes[b] - found.nodes[a]);
+  const layer = state.view.layers[Math.max((number || 0) - 1, 0)];
   if (!layer) return [...state.view.nodes.keys()];
   const order = layer.nodes.map((node, i) => [node, layer.score[i] ?? -Number.MAX_VALUE]); // without a score: last
   return order.sort((a, b) => b[1] - a[1]).map(([node]) => node);
@@ -532,68 +769,96 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 function pressed(picture, event) {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
   const { node } = state;
+  const go = (other) => chooseNode(other, true, picture.id !== "attribution");
   if (event.key === "Escape") {
-    chooseNode(null, true);
+    go(null);
+  } else if (picture.id === "attribution" && ["Enter", " ", "Delete"].includes(event.key)) {
+    event.preventDefault();
+    if (node !== null) toggle(node);
   } else if (event.key in ARROWS || ["Home", "PageDown", "PageUp"].includes(event.key)) {
     event.preventDefault();
     const order = byRank(Number(picture.dataset.level));
     const place = order.indexOf(node);
-    if (node === null || event.key === "Home") chooseNode(order[0], true);
-    else if (event.key in ARROWS) chooseNode(inDirection(node, ...ARROWS[event.key]), true);
-    else chooseNode(order[Math.min(Math.max(place + (event.key === "PageDown" ? 1 : -1), 0), order.length - 1)], true);
+    if (node === null || event.key === "Home") go(order[0]);
+    else if (event.key in ARROWS) go(inDirection(node, ...ARROWS[event.key]));
+    else go(order[Math.min(Math.max(place + (event.key === "PageDown" ? 1 : -1), 0), order.length - 1)]);
   }
 }
 
-function showAll() {
+/** The table of all nodes, by attribution where that is known: its head and rows, and the node of each row. */
+function allNodes() {
   const { view } = state;
+  const found = attributionOf();
   const degree = view.nodes.map(() => 0);
   for (const [u, v] of view.edges) [degree[u], degree[v]] = [degree[u] + 1, degree[v] + 1];
-  const order = byRank(0).slice(0, ROWS);
-  const head = made("tr");
-  const names = ["Node", "Category", "Degree", ...view.layers.map((_, i) => `Score at pooling ${i + 1}`)];
-  head.append(...names.map((word) => made("th", { scope: "col", textContent: word })));
-  const rows = order.map((node) => {
-    const row = made("tr");
-    const name = made("th", { scope: "row" });
-    const button = made("button", { type: "button", textContent: view.nodes[node] });
-    button.addEventListener("click", () => chooseNode(node, true));
-    name.append(button);
-    const cells = view.layers.map((layer) => {
-      const place = layer.nodes.indexOf(node);
-      return place < 0 ? "" : `${short(layer.score[place])} ${layer.kept[place] ? "kept" : "dropped"}`;
-    });
-    const texts = [categoryName(view, view.category[node]), degree[node], ...cells];
-    row.append(name, ...texts.map((text) => made("td", { textContent: text })));
-    return row;
+  const head = ["Node", "Category", "Degree", ...(found ? ["Attribution"] : []), ...(found?.errors ? ["Error"] : [])];
+  head.push(...view.layers.flatMap((_, i) => [`Score at pooling ${i + 1}`, `Pooling ${i + 1}`]));
+  const order = byRank(NaN);
+  const listed = new Set(order);
+  order.push(...[...view.nodes.keys()].filter((node) => !listed.has(node)));
+  const rows = order.map((node) => [
+    view.nodes[node],
+    categoryName(view, view.category[node]),
+    degree[node],
+    ...(found ? [found.nodes[node]] : []),
+    ...(found?.errors ? [found.errors[node]] : []),
+    ...view.layers.flatMap((layer) => [layer.score[layer.nodes.indexOf(node)] ?? null, fate(layer, node)]),
+  ]);
+  return { head, rows, order };
+}
+
+function showAll() {
+  const { head, rows, order } = allNodes();
+  const text = (value, i) => (i < 3 || typeof value !== "number" ? (value ?? "") : short(value));
+  const by = attributionOf() ? "attribution" : "the score at pooling 1";
+  const some = rows.length > ROWS ? `The first ${ROWS} of ${rows.length} nodes, sorted` : "Sorted";
+  fillTable(at("all-table"), [head, ...rows.slice(0, ROWS).map((row) => row.map(text))], `${some} by ${by}`);
+  at("all-table").querySelectorAll("tbody th").forEach((cell, i) => {
+    const button = made("button", { type: "button", textContent: cell.textContent });
+    button.addEventListener("click", () => chooseNode(order[i], true));
+    cell.replaceChildren(button);
   });
-  const caption = made("caption", { className: "hint" });
-  const all = view.nodes.length <= ROWS ? "" : `The ${ROWS} of ${view.nodes.length} nodes with the highest scores at pooling 1`;
-  caption.textContent = all || "Sorted by the score at pooling 1";
-  const [top, body] = [made("thead"), made("tbody")];
-  top.append(head);
-  body.append(...rows);
-  at("all-table").replaceChildren(caption, top, body);
 }
 
 // ---- downloads ----
 
-function save(name, kind, text) {
-  const link = made("a", { href: URL.createObjectURL(new Blob([text], { type: kind })), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
 const stem = () => state.view.title.replace(/\.\w+$/, "").replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 80) || "graph";
 
+/** The attribution of the chosen graph and of the one it is compared with, then what pooling kept. */
 function saveSvg() {
-  const { view } = state;
-  const settings = view.connectivity === null ? "" : `λ ${view.connectivity}, `;
-  const caption = `Predicted: ${view.predicted}, ${percent(Math.max(...view.probabilities))}. ${settings}ratios ${view.ratios.join(", ")}`;
-  save(`${stem()}.svg`, "image/svg+xml", pictureFile(view, state.plan, view.title, caption));
+  const { view, compared } = state;
+  const settings = [
+    ...(view.connectivity === null ? [] : [`λ ${view.connectivity}`]),
+    ...(view.ratios.length ? [`ratios ${view.ratios.join(", ")}`] : []),
+  ].join(", ");
+  const found = attributionOf();
+  const captions = [`Predicted: ${inWords(view)}. ${settings}`];
+  if (view.without.length) captions.push(at("change").textContent);
+  if (found) captions.push(`Attribution by ${found.method}. ${found.fidelity.sentence}`);
+  const both = [{ view, plan: state.plan, attribution: found }, ...(compared ? [compared] : [])].filter((one) => one.attribution);
+  const largest = Math.max(...both.map((one) => largestOf(one.attribution)));
+  const panels = both.map((one) => ({
+    name: one.view === view ? "Attribution" : one.view.title,
+    words: inWords(one.view),
+    height: one.plan.height,
+    picture: drawAttribution(one.view, one.plan, one.attribution, largest, one.view.without),
+  }));
+  for (const one of state.levels) {
+    const words = `${one.inside.size} nodes, ${one.edges.length} edges`;
+    panels.push({ name: one.name, words, height: state.plan.height, picture: draw(view, state.plan, one) });
+  }
+  const legend = [...state.plan.legend, ...(view.layers.length ? [{ name: "dropped", fill: "#b4bcc5" }] : [])];
+  const scale = both.length ? `${short(-largest)} to ${short(largest)}, ${unitOf(both)}` : "";
+  save(`${stem()}.svg`, "image/svg+xml", pictureFile(view.title, captions, panels, legend, scale));
+}
+
+function saveCsv() {
+  const { head, rows } = allNodes();
+  save(`${stem()}.csv`, "text/csv", csv([head, ...rows]));
 }
 
 function saveJson() {
-  save(`${stem()}.json`, "application/json", JSON.stringify(state.view, null, 1));
+  save(`${stem()}.json`, "application/json", JSON.stringify({ ...state.view, attribution: attributionOf() }, null, 1));
 }
 
 // ---- the URL: what is shown can be bookmarked ----
@@ -605,6 +870,8 @@ function remember() {
     if (state.connectivity !== null) wanted.set("connectivity", state.connectivity);
     wanted.set("ratios", state.ratios.join(","));
   }
+  if (state.source?.without?.length) wanted.set("without", state.source.without.join(","));
+  if (state.method !== "occlusion") wanted.set("method", state.method);
   const hash = String(wanted);
   if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
 }
@@ -617,16 +884,16 @@ function recall() {
   const ratios = (wanted.get("ratios") ?? "").split(",").map(Number);
   const good = ratios.length === model.ratios.length && ratios.every((r, i) => r > 0 && (r <= 1 || !isShare(i)));
   state.ratios = good ? ratios : [...model.ratios];
+  const method = [...at("method").options].find((option) => option.value === wanted.get("method"));
+  state.method = at("method").value = method?.value ?? "occlusion";
   showSliders();
   const number = Number(wanted.get("graph") || NaN);
-  return Number.isInteger(number) && number >= 0 && number < model.graphs ? number : null;
+  const known = Number.isInteger(number) && number >= 0 && number < model.graphs;
+  const without = /^\d+(,\d+)*$/.test(wanted.get("without") ?? "") ? wanted.get("without").split(",").map(Number) : [];
+  return known ? { number, without } : null;
 }
 
 // ---- start ----
-
-function made(name, properties = {}) {
-  return Object.assign(document.createElement(name), properties);
-}
 
 function listen() {
   document.querySelector(".skip").addEventListener("click", (event) => {
@@ -658,15 +925,31 @@ function listen() {
   at("file").addEventListener("click", () => (at("file").value = "")); // the same file again counts as a choice
   at("file").addEventListener("change", (event) => chooseFile(event.target.files[0]));
   at("save-svg").addEventListener("click", saveSvg);
+  at("save-csv").addEventListener("click", saveCsv);
   at("save-json").addEventListener("click", saveJson);
+  at("method").addEventListener("change", (event) => {
+    state.method = event.target.value;
+    remember();
+    attribute();
+  });
+  at("compare").addEventListener("click", compare);
+  at("put-back").addEventListener("click", putBack);
+  at("take").addEventListener("click", () => toggle(state.node));
   at("all").addEventListener("toggle", () => state.view && at("all").open && showAll());
   const onPicture = (handle) => (event) => {
     const picture = event.target.closest(".picture");
     if (picture) handle(picture, event);
   };
-  at("panels").addEventListener("pointermove", onPicture(choosePoint));
-  at("panels").addEventListener("pointerdown", onPicture(choosePoint));
-  at("panels").addEventListener("keydown", onPicture(pressed));
+  const onOwn = (handle) => onPicture((picture, event) => picture.id === "attribution" && handle(picture, event));
+  for (const [id, wrap] of [
+    ["panels", onPicture],
+    ["attributions", onOwn],
+  ]) {
+    at(id).addEventListener("pointermove", wrap(choosePoint));
+    at(id).addEventListener("pointerdown", wrap(choosePoint));
+    at(id).addEventListener("keydown", wrap(pressed));
+  }
+  at("attributions").addEventListener("click", onOwn(togglePoint));
   for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
     document.addEventListener(kind, (event) => {
       event.preventDefault();
@@ -675,8 +958,8 @@ function listen() {
     });
   }
   window.addEventListener("hashchange", () => {
-    const number = recall();
-    if (number !== null) state.source = { number };
+    const found = recall();
+    if (found) state.source = found;
     markChosen();
     if (state.source) update();
   });
@@ -692,12 +975,19 @@ function accuracyInWords({ accuracy, accuracy_rules: rules, largest_class: large
 }
 
 async function start() {
-  at("save-svg").disabled = at("save-json").disabled = true;
+  for (const id of ["save-svg", "save-csv", "save-json"]) at(id).disabled = true;
   at("steps").hidden = true;
   state.model = await ask("/api/model");
   const { model } = state;
   const fold = model.folds && model.fold !== null ? ` (fold ${model.fold} of ${model.folds})` : "";
-  const expected = model.accuracy ? `; cross-validation accuracy: ${accuracyInWords(model)}` : "";
+  const expected = model.accuracy
+    ? `; cross-validation accuracy: ${accuracyInWords(model)}`
+    : model.score
+      ? `; cross-validation: ${model.score} (${model.accuracy_rules})`
+      : "";
+  const heads = { classification: "Predicted class", multilabel: "Predicted labels", regression: "Predicted number" };
+  at("prediction-title").textContent = heads[model.task];
+  for (const id of ["by-class", "by-right"]) at(id).closest("label").hidden = model.task !== "classification";
   const about = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
   at("about").textContent = [about, ...model.notes.map((note) => note[0].toUpperCase() + note.slice(1))].join(". ");
   const kinds = { labels: " with a label on each node", attributes: " with numbers on each node", degrees: "" };
@@ -711,6 +1001,10 @@ async function start() {
   at("chooser").open = at("own").open = matchMedia("(min-width: 62rem)").matches;
   state.connectivity = model.connectivity;
   state.ratios = [...model.ratios];
+  at("views").hidden = !model.results;
+  if (model.no_layers) at("kept-hint").textContent = `${model.no_layers}.`;
+  else if (model.members > 1) at("kept-hint").textContent += ` Shown of the first of ${model.members} networks.`;
+  for (const id of ["panels", "larger", "keys"]) at(id).hidden = Boolean(model.no_layers);
   makeSliders();
   const first = recall();
   listen();
@@ -722,7 +1016,7 @@ async function start() {
     at("graph").setAttribute("aria-busy", "false");
     return;
   }
-  choose(first ?? 0);
+  choose(first?.number ?? 0, first?.without);
   state.graphs = await ask("/api/graphs");
   at("by-class").replaceChildren(
     made("option", { value: "", textContent: "any" }),

@@ -7,6 +7,8 @@ const MARGIN = 20;
 // Okabe and Ito's colours: told apart by the colour-blind, and in this order by their grey as well.
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"];
 const OTHER = "#777777";
+// What speaks for the target and against it, pale enough for letters on it; as in the pictures of `tapnet explain`.
+const [FOR, AGAINST] = ["#f0a43c", "#5aa2d6"];
 // For degrees, which have an order: dark for few neighbours, bright for many.
 const SCALE = ["#3b528b", "#2c728e", "#21918c", "#5ec962", "#fde725"];
 
@@ -82,7 +84,9 @@ function byDegree(view, count) {
 /** Level 0 is the input, level i what the i-th pooling kept: its nodes, each one's share of the highest score, edges. */
 export function level(view, number) {
   const layer = view.layers[Math.max(number - 1, 0)];
-  const inside = new Set(number === 0 ? view.nodes.keys() : layer.nodes.filter((_, i) => layer.kept[i]));
+  const gone = new Set(view.without);
+  const all = [...view.nodes.keys()].filter((node) => !gone.has(node));
+  const inside = new Set(number === 0 ? all : layer.nodes.filter((_, i) => layer.kept[i]));
   const share = new Map();
   if (layer) {
     const known = layer.score.filter((s) => s !== null); // some layers give no scores of dropped nodes, or none at all
@@ -150,6 +154,72 @@ export function mark(picture, plan, level, node) {
   picture.append(element("circle", { class: "ring", cx, cy, r, "stroke-width": 2.5 }));
 }
 
+// ---- attribution ----
+
+/** White for 0, the full colour at the end of the scale. */
+function diverging(value, largest) {
+  const share = Math.min(1, Math.abs(value) / largest);
+  const channel = (i) => Math.round(255 + share * (parseInt((value < 0 ? AGAINST : FOR).slice(i, i + 2), 16) - 255));
+  return `#${[1, 3, 5].map((i) => channel(i).toString(16).padStart(2, "0")).join("")}`;
+}
+
+/** The largest absolute value of nodes and edges: where the scale ends. */
+export const largestOf = (found) => Math.max(1e-12, ...[...found.nodes, ...found.edges].map(Math.abs));
+
+/**
+ * The graph with what each node and edge does for the prediction; found is null while that is not known.
+ * The larger a circle and the wider a line, the more. Against has a thick outline, for grey print and the colour-blind.
+ */
+export function drawAttribution(view, plan, found, largest, without = []) {
+  const { at, radius } = plan;
+  const gone = new Set(without);
+  const thin = Math.min(1.6, Math.max(0.35, radius / 5));
+  const strength = (value) => Math.sqrt(Math.min(1, Math.abs(value) / largest));
+  const picture = element("svg", { viewBox: `0 0 ${WIDTH} ${plan.height.toFixed(1)}` });
+  const [there, away] = [[], []];
+  view.edges.forEach((ends, i) => (ends.some((node) => gone.has(node)) ? away : there).push(i));
+  const path = (edges) => lines(edges.map((i) => view.edges[i]), at);
+  if (away.length) picture.append(element("path", { class: "faint", "stroke-width": thin, d: path(away) }));
+  picture.append(element("path", { class: "edges", "stroke-width": thin, d: path(there) }));
+  for (const i of found ? there : []) {
+    const part = strength(found.edges[i]);
+    if (part < 0.1) continue;
+    const width = (thin * (1 + 2.5 * part)).toFixed(1);
+    const d = path([i]);
+    picture.append(element("path", { class: "edges", "stroke-width": Number(width) + 1, d }));
+    picture.append(element("path", { class: "band", stroke: diverging(found.edges[i], largest), "stroke-width": width, d }));
+  }
+  const letters = [];
+  at.forEach(([x, y], node) => {
+    const value = found?.nodes[node] ?? 0;
+    const r = radius * (0.75 + 0.45 * strength(value));
+    const shape = { "data-node": node, cx: x.toFixed(1), cy: y.toFixed(1), r: r.toFixed(1) };
+    const kind = gone.has(node) ? "away" : value < 0 ? "against" : "for";
+    const fill = gone.has(node) ? "none" : diverging(value, largest);
+    const line = kind === "against" ? Math.max(1.2, 1.5 * thin) : thin / 2;
+    picture.append(element("circle", { class: kind, ...shape, fill, "stroke-width": line.toFixed(1) }));
+    if (!plan.mark) return;
+    const word = plan.mark[view.category[node]];
+    const height = (r * Math.min(1.05, 2.2 / word.length)).toFixed(1);
+    const ink = { class: gone.has(node) ? "letter lost" : "letter", fill: "#111111" };
+    letters.push(element("text", { ...ink, x: shape.cx, y: shape.cy, "font-size": height }, clean(word)));
+  });
+  picture.append(...letters);
+  return picture;
+}
+
+/** The scale below the picture. */
+export function colourScale(id) {
+  const steps = [AGAINST, "#ffffff", FOR].map((colour, i) => element("stop", { offset: i / 2, "stop-color": colour }));
+  const bar = { x: 0.5, y: 0.5, width: 199, height: 11, fill: `url(#${id})`, stroke: "#777777" };
+  return element(
+    "svg",
+    { viewBox: "0 0 200 12", width: 200, height: 12, "aria-hidden": "true", class: "scale" },
+    element("linearGradient", { id }, ...steps),
+    element("rect", bar),
+  );
+}
+
 /** The sample of a legend's entry. */
 export function swatch(fill) {
   const shape = fill === null ? { class: "gone", r: 4 } : { r: 7, fill };
@@ -175,31 +245,51 @@ const STYLE = `
   .words { fill: #1c232b; font-size: 13px } .soft { fill: #55606d; font-size: 13px }
   .title { fill: #1c232b; font-size: 16px; font-weight: 600 }
   .faint { fill: none; stroke: #dde2e7 } .edges { fill: none; stroke: #5c6672 }
-  .dots { fill: none; stroke: #b4bcc5; stroke-linecap: round } .node { stroke: #ffffff }
+  .dots { fill: none; stroke: #b4bcc5; stroke-linecap: round } .node { stroke: #ffffff } .band { fill: none }
+  .for { stroke: #777777 } .against { stroke: #1b3a57 } .away { stroke: #777777; stroke-dasharray: 2 2 }
+  .lost { opacity: 0.4 }
   .letter { font-weight: 600; text-anchor: middle; dominant-baseline: central }`;
 
-/** The whole picture as the text of an SVG file that needs nothing else: title, every level, legend. */
-export function pictureFile(view, plan, title, caption) {
-  const levels = [...Array(view.layers.length + 1).keys()].map((number) => level(view, number));
-  const width = levels.length * (WIDTH + 20) + 20;
-  const height = plan.height + 150;
+/** Lines of about so many characters. */
+function wrapped(text, most) {
+  return text.split(" ").reduce((rows, word) => {
+    const last = rows.length - 1;
+    if (last >= 0 && rows[last].length + word.length < most) rows[last] += ` ${word}`;
+    else rows.push(word);
+    return rows;
+  }, []);
+}
+
+/**
+ * The whole picture as the text of an SVG file that needs nothing else: title, captions, panels, scale and legend.
+ * A panel has a name, words, the height of its picture and the picture.
+ */
+export function pictureFile(title, captions, panels, legend, scale) {
+  const width = Math.max(2, panels.length) * (WIDTH + 20) + 20;
+  const rows = captions.flatMap((text) => wrapped(clean(text), width / 7));
+  const top = 50 + 18 * rows.length;
+  const height = top + 24 + Math.max(...panels.map((panel) => panel.height)) + (scale ? 76 : 46);
   const whole = element("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height.toFixed(0)}`, width, height });
   whole.append(element("title", {}, clean(title)), element("style", {}, STYLE));
   whole.append(element("rect", { width, height, fill: "#ffffff" }));
   whole.append(element("text", { class: "title", x: 20, y: 30 }, clean(title)));
-  whole.append(element("text", { class: "soft", x: 20, y: 50 }, clean(caption)));
-  levels.forEach((one, number) => {
+  rows.forEach((row, i) => whole.append(element("text", { class: "soft", x: 20, y: 50 + 18 * i }, row)));
+  panels.forEach(({ name, words, picture, height: own }, number) => {
     const x = 20 + number * (WIDTH + 20);
-    const words = `${one.inside.size} nodes, ${one.edges.length} edges`;
-    whole.append(element("text", { class: "words", x, y: 82 }, one.name), element("text", { class: "soft", x, y: 99 }, words));
-    const picture = draw(view, plan, one);
-    for (const [key, value] of Object.entries({ x, y: 104, width: WIDTH, height: plan.height })) {
+    whole.append(element("text", { class: "words", x, y: top + 2 }, clean(name)));
+    whole.append(element("text", { class: "soft", x, y: top + 19 }, clean(words)));
+    for (const [key, value] of Object.entries({ x, y: top + 24, width: WIDTH, height: own })) {
       picture.setAttribute(key, value);
     }
     whole.append(picture);
   });
+  if (scale) {
+    const bar = colourScale("file-scale");
+    for (const [key, value] of Object.entries({ x: 20, y: height - 64 })) bar.setAttribute(key, value);
+    whole.append(bar, element("text", { class: "soft", x: 230, y: height - 54 }, clean(scale)));
+  }
   let x = 28;
-  for (const { name, fill } of [...plan.legend, { name: "dropped", fill: "#b4bcc5" }]) {
+  for (const { name, fill } of legend) {
     const text = clean(name).slice(0, 24);
     whole.append(element("circle", { cx: x, cy: height - 24, r: 6, fill }));
     whole.append(element("text", { class: "words", x: x + 12, y: height - 19 }, text));
