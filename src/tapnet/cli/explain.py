@@ -24,7 +24,10 @@ def explain(
     ] = None,
     method: Annotated[
         Literal["occlusion", "masking", "shapley", "gradients"],
-        typer.Option(help="Node removed; node with mean features; Shapley values; integrated gradients."),
+        typer.Option(
+            metavar="METHOD",
+            help="occlusion (node removed), masking (node with mean features), shapley, or gradients (integrated).",
+        ),
     ] = "occlusion",
     target: Annotated[
         str | None,
@@ -32,9 +35,7 @@ def explain(
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(
-            "--dataset", "--data", help="The data set that a number belongs to.", show_default="the model's own"
-        ),
+        typer.Option(help="The data set that a number belongs to.", show_default="the model's own"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A picture: a .png, .svg or .pdf file.")] = None,
     kept: Annotated[bool, typer.Option("--kept", help="In the picture, also what each pooling layer kept.")] = False,

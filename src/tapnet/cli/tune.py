@@ -59,9 +59,9 @@ def tune(
     conv: Conv = None,
     configs: Annotated[int, in_protocol(help="Configurations that are tried; the first is the usual one.", min=1)] = 32,
     search: Annotated[Literal["random", "tpe"], in_protocol(help="How they are drawn; tpe: Optuna's.")] = "random",
-    halving: Annotated[
-        bool, in_protocol("--halving/--no-halving", help="Only the best third goes on to more epochs.")
-    ] = True,
+    no_halving: Annotated[
+        bool, in_protocol("--no-halving", help="Train all to the end, not only the best third of each round.")
+    ] = False,
     other_settings: NamedSettings = None,
     features: NodeFeatures = None,
     smiles: Smiles = None,
@@ -88,7 +88,7 @@ def tune(
     checkpoint_every: CheckpointEvery = 20,
     data_dir: DataDir = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of results and settings.json.", show_default="runs/DATASET-MODEL-tune-…")
+        Path | None, typer.Option(help="Folder of results and settings.json.", show_default="runs/DATASET-MODEL-…")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -124,7 +124,7 @@ def tune(
                 conv=conv,
                 configs=configs,
                 search=search,
-                halving=halving,
+                halving=not no_halving,
                 metric=metric,
                 select_by=select_by,
                 split=split,
