@@ -329,8 +329,8 @@ def test_final_stands_alone_or_takes_a_kind_and_the_model_says_how_sure_it_is(tm
     assert all(row["class"] in row["set"] for row in rows)
     assert all(0 <= row["distance"] <= 1 and row["std"] >= 0 for row in rows)
     assert rows[0]["calibration"] in ("none", "temperature", "isotonic")
-    (line,) = (line for line in predicted.stderr.splitlines() if "promised" in line)
-    assert "promised 90 %, measured " in line
+    (line,) = (line for line in predicted.stderr.splitlines() if "asked for" in line)
+    assert "asked for 90 %, measured " in line
     assert line.endswith("on 188 held-out graphs")
     table = tapnet("predict", "run", "MUTAG", "--confidence", 0.9, cwd=tmp_path).stdout.splitlines()
     assert table[0].endswith(",std,set,distance,unlike_training")

@@ -134,7 +134,7 @@ def _how_sure(saved: SavedModel, confidence: float | None, unlike: int) -> Itera
     if confidence is not None and conformal is not None:
         what = "intervals" if saved.task == "regression" else "sets"
         measured = f"measured {100 * saved.coverage(confidence):.1f} % on {conformal.graphs} held-out graphs"
-        yield f"{what}: promised {100 * confidence:g} %, {measured}"
+        yield f"{what}: asked for {100 * confidence:g} %, {measured}"
     if unlike:
         are = "1 graph is" if unlike == 1 else f"{unlike} graphs are"
         yield f"{are} unlike the training data; unlike_training says in what"
