@@ -55,7 +55,7 @@ def test_text_and_a_sheet_of_pictures(run):
 def test_the_categories_that_carry_the_classes(run):
     done = tapnet("explain", "run", "--summary", folder=run)
     assert "mutagenic:" in done.stdout
-    rows = json.loads(tapnet("explain", "run", "--summary", "-d", "MUTAG", "--json", folder=run).stdout)["rows"]
+    rows = json.loads(tapnet("explain", "run", "--summary", "--dataset", "MUTAG", "--json", folder=run).stdout)["rows"]
     assert {"C", "N", "O"} <= {row["name"] for row in rows}
     assert sum(row["count"] for row in rows) == 3371  # nodes
 
