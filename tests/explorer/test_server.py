@@ -244,6 +244,17 @@ def test_degrees_stay_when_a_neighbour_is_taken_away():
     assert view["whole"]["log_odds"][0] - view["whole"]["log_odds"][1] == pytest.approx(lost, abs=1e-4)
 
 
+def test_atoms_are_where_chemists_draw_them():
+    pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
+    data = GraphDataset.from_smiles(["c1ccccc1", "CCO"], ["ring", "chain"])
+    view = Explorer(make_model(data), data).graph(0, Choice())
+    at = np.array(view["places"])
+    assert at.min() >= 0
+    assert at.max() <= 1
+    bonds = np.linalg.norm(np.diff(at[np.array(view["edges"])], axis=1), axis=-1)
+    np.testing.assert_allclose(bonds, bonds.mean(), rtol=0.01)  # a regular hexagon
+
+
 # ---- how sure ----
 
 

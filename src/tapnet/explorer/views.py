@@ -32,6 +32,7 @@ from tapnet.training.baseline import baseline_warning
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
+from tapnet.viz.molecules import atom_positions
 
 PREDICTED_AT_ONCE = 256
 CACHED_LAYOUTS = CACHED_ATTRIBUTIONS = 64
@@ -399,7 +400,7 @@ class Explorer:
         self, name: str, data: GraphDataset, encoded: GraphDataset, method: Method, choice: Choice
     ) -> View:
         model, _ = self._changed(choice)
-        _check_copies(name, method, data.num_nodes, data.num_edges // 2)
+        _check_copies(name, method, data.num_nodes, data.num_edges // 2, self.saved.card.members)
         return _attribution_view(attribute_graph(model, FoundGraph(data, 0, name), method, encoded=encoded))
 
     def _truth(self, data: GraphDataset) -> str | None:
@@ -486,11 +487,11 @@ def _attribution_view(found: GraphExplanation) -> View:
     }
 
 
-def _check_copies(name: str, method: Method, nodes: int, edges: int) -> None:
+def _check_copies(name: str, method: Method, nodes: int, edges: int, networks: int) -> None:
     """Raise a :class:`DataError` for a graph whose attribution takes longer than a visitor waits."""
     copies = nodes + edges + 2 * len(PERCENTS) * (2 + REPEATS)
     copies += max(COALITIONS, 2 * FEWEST_PAIRS * nodes) if method == "shapley" else 0
-    if copies * (nodes + edges) > MOST_COPIED:
+    if networks * copies * (nodes + edges) > MOST_COPIED:
         raise DataError(
             f"{name} has {nodes:,} nodes and {edges:,} edges: too many for an attribution by {method} on the page. "
             "The model's method explain has no such limit"
@@ -534,5 +535,11 @@ def _number(value: float) -> float | None:
 
 
 def _layout(data: GraphDataset) -> list[list[float]]:
-    """The nodes' positions in the picture, for a data set of one graph."""
-    return [[round(x, 4), round(y, 4)] for x, y in graph_layout(_edges(data), data.num_nodes).tolist()]
+    """The nodes' positions in the picture, for a data set of one graph; atoms are where chemists draw them."""
+    if data.smiles and data.num_nodes > 1:
+        at = atom_positions(data.smiles[0])
+        at = (at - at.min(axis=0)) / np.ptp(at, axis=0).max()
+        at[:, 0] += (1 - at[:, 0].max()) / 2
+    else:
+        at = graph_layout(_edges(data), data.num_nodes)
+    return [[round(x, 4), round(y, 4)] for x, y in at.tolist()]
