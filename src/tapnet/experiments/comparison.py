@@ -298,8 +298,18 @@ def load_comparison(path: str | Path) -> Comparison:
     Args:
         path: The folder of the comparison, or its file ``comparison.json``.
 
+    Returns:
+        The table and the verdict, as they were.
+
     Raises:
         DataError: If there is none, or it is not what was written.
+
+    Example:
+        >>> from tapnet import compare_runs, cross_validate
+        >>> runs = [cross_validate("MUTAG", name, folds=3, out=f"runs/{name}").folder for name in ("majority", "size")]
+        >>> stored = compare_runs(runs).save("comparison")
+        >>> [system.name for system in load_comparison(stored.folder).systems]
+        ['majority', 'size']
     """
     file = Path(path) / COMPARISON if Path(path).is_dir() else Path(path)
     try:

@@ -14,6 +14,7 @@ from tapnet.training.task import answers
 PERCENTS = (10, 20, 30)
 REPEATS = 100  # random rankings
 LEVEL = 0.05  # an explanation beats chance where at most so many random rankings do as well
+SMALLEST_FALL = 0.001  # of a probability: where it is 0.9999 with and without them, nothing was shown
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Fidelity:
     Attributes:
         levels: For the top 10, 20 and 30 % of the nodes.
         p_value: The share of random rankings whose necessity, on the mean over the levels, is at least as large.
-        beats_chance: Whether that is at most 5 %, and the answer for the target falls without the top nodes at all.
+        beats_chance: Whether that is at most 5 %, and the probability of the target falls by more than 0.001 (a number
+            changes at all) without the top nodes.
         sentence: The same in words.
     """
 
@@ -101,7 +103,7 @@ def measure_fidelity(probe: Probe, attribution: FloatArray, what: str) -> Fideli
         random = RandomChange(*mean.tolist(), *intervals)
         (without, alone), by_degree = change[0, i].tolist(), Change(*change[1, i].tolist())
         levels.append(FidelityLevel(without, alone, percent, count, random, by_degree))
-    beats = bool(p_value <= LEVEL and statistic[0] > 0)
+    beats = bool(p_value <= LEVEL and statistic[0] > (SMALLEST_FALL if signed else 0))
     return Fidelity(tuple(levels), p_value, beats, _sentence(levels[1], what, beats, signed))
 
 
