@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tapnet.viz.graph_layout import graph_layout
 from tapnet.viz.graphs import DROPPED, draw_graph, edge_width, node_marks, node_size
-from tapnet.viz.molecules import KEPT, atom_positions, diverging_colours, diverging_scale, draw_molecule
+from tapnet.viz.molecules import atom_positions, diverging_colours, diverging_scale, draw_molecule
 from tapnet.viz.style import GREY, INK, PALE, new_figure
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ MOST_NAMED = 40  # nodes; in larger graphs the first ten are named
 TOP = 10
 SMALLEST = 0.45  # of a node's area
 WRAP = 46  # characters of a title
+KEPT = "#8fcfb4"  # not of the scale
 AGAINST = "#1b3a57"  # the outline of what speaks against the target: seen in grey print, too
 
 
@@ -47,17 +48,19 @@ def draw_attributions(explanations: Sequence[GraphExplanation], *, kept: bool = 
     layers = max(len(e.graph.explanation.layers) if e.graph else 0 for e in explanations) if kept else 0
     columns = layers or min(MOST_COLUMNS, len(explanations))
     rows = 2 * len(explanations) if layers else -(-len(explanations) // columns)
-    figure, axes = new_figure(0.3 + PANEL_INCHES * columns, 0.9 + (PANEL_INCHES + 0.3) * rows, rows, columns)
+    places = [_positions(e) for e in explanations]
+    panel = PANEL_INCHES * max(map(_height_to_width, places))
+    figure, axes = new_figure(0.3 + PANEL_INCHES * columns, 0.9 + (panel + 0.7) * rows, rows, columns)
     drawn = set[tuple[int, int]]()
     for i, explanation in enumerate(explanations):
         place = (2 * i, 0) if layers else divmod(i, columns)
         drawn.add(place)
-        _draw(axes[place], explanation, largest)
+        _draw(axes[place], explanation, places[i], largest)
         for j, layer in enumerate(explanation.graph.explanation.layers if layers and explanation.graph else ()):
             drawn.add((2 * i + 1, j))
             nodes = np.zeros(len(explanation.nodes), dtype=bool)
             nodes[layer.nodes[layer.kept]] = True
-            _draw_kept(axes[2 * i + 1, j], explanation, nodes)
+            _draw_kept(axes[2 * i + 1, j], explanation, places[i], nodes)
             title = f"after pooling {j + 1}: {int(nodes.sum())} of {len(layer.nodes)} nodes"
             axes[2 * i + 1, j].set_title(title, fontsize=8)
     for row, column in np.ndindex(rows, columns):
@@ -67,7 +70,19 @@ def draw_attributions(explanations: Sequence[GraphExplanation], *, kept: bool = 
     return figure
 
 
-def _draw(ax: Axes, explanation: GraphExplanation, largest: float) -> None:
+def _positions(explanation: GraphExplanation) -> NDArray[np.float64]:
+    graph = explanation.graph
+    assert graph is not None
+    return graph_layout(graph.edges, len(explanation.nodes)) if graph.smiles is None else atom_positions(graph.smiles)
+
+
+def _height_to_width(at: NDArray[np.float64]) -> float:
+    """Of the panel of a graph that lies there: flat ones leave no empty space above and below."""
+    width, height = np.ptp(at, axis=0) if len(at) else (1.0, 1.0)
+    return float(np.clip((height + 0.1 * width) / max(width, 1e-9), 0.35, 1.0))
+
+
+def _draw(ax: Axes, explanation: GraphExplanation, at: NDArray[np.float64], largest: float) -> None:
     graph = explanation.graph
     assert graph is not None
     nodes = np.asarray([node.attribution for node in explanation.nodes])
@@ -89,10 +104,10 @@ def _draw(ax: Axes, explanation: GraphExplanation, largest: float) -> None:
                 (*ends, band, float(w)) for ends, band, w in zip(graph.edges.T.tolist(), bands, widths, strict=True)
             ],
         )
-        at, reach = atom_positions(graph.smiles), 15.0
+        reach = 15.0
         named = np.argsort(-np.abs(nodes), kind="stable")[:TOP].tolist()
     else:
-        at, reach = graph_layout(graph.edges, len(nodes)), 10.0
+        reach = 10.0
         usual = node_size(at, PANEL_INCHES)
         thickness = edge_width(usual, len(at), graph.edges.shape[1])
         areas = usual * (SMALLEST + (1 - SMALLEST) * strength)
@@ -131,13 +146,12 @@ def _outline(
     ax.scatter(at[against, 0], at[against, 1], s=areas[against], edgecolors=AGAINST, linewidths=1.4, **around)
 
 
-def _draw_kept(ax: Axes, explanation: GraphExplanation, kept: NDArray[np.bool_]) -> None:
+def _draw_kept(ax: Axes, explanation: GraphExplanation, at: NDArray[np.float64], kept: NDArray[np.bool_]) -> None:
     graph = explanation.graph
     assert graph is not None
     if graph.smiles is not None:
         draw_molecule(ax, graph.smiles, colours=[KEPT if k else None for k in kept], faint=~kept)
         return
-    at = graph_layout(graph.edges, len(kept))
     usual = node_size(at, PANEL_INCHES)
     inside = graph.edges[:, kept[graph.edges].all(axis=0)]
     fill = [KEPT if k else PALE for k in kept]
