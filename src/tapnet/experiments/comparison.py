@@ -308,8 +308,8 @@ def load_comparison(path: str | Path) -> Comparison:
         >>> from tapnet import compare_runs, cross_validate
         >>> runs = [cross_validate("MUTAG", name, folds=3, out=f"runs/{name}").folder for name in ("majority", "size")]
         >>> stored = compare_runs(runs).save("comparison")
-        >>> [system.name for system in load_comparison(stored.folder).systems]
-        ['majority', 'size']
+        >>> load_comparison(stored.folder).reference
+        'majority'
     """
     file = Path(path) / COMPARISON if Path(path).is_dir() else Path(path)
     try:
