@@ -64,6 +64,7 @@ def test_a_ratio_is_the_peers_time_over_ours_in_every_round():
     assert ratio == Ratio((3.0, 3.0))
 
 
+@pytest.mark.slow
 def test_every_benchmark_runs_at_a_tiny_size(tmp_path):
     words = [str(ROOT / "benchmarks" / "run.py"), "--tiny", "--threads", "1", "--out", str(tmp_path / "results.json")]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
@@ -73,6 +74,7 @@ def test_every_benchmark_runs_at_a_tiny_size(tmp_path):
     assert all(row["ratio"] > 0 for row in rows)
 
 
+@pytest.mark.slow
 def test_the_scaling_picture_is_drawn(tmp_path):
     words = [str(ROOT / "benchmarks" / "scaling.py"), "--tiny", "--out", str(tmp_path / "scaling.png")]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
@@ -80,6 +82,7 @@ def test_the_scaling_picture_is_drawn(tmp_path):
     assert (tmp_path / "scaling.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_the_limits_are_measured():
     words = [str(ROOT / "benchmarks" / "limits.py"), "--tiny", "--threads", "1"]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
