@@ -17,6 +17,8 @@ from tapnet.errors import SettingError
 from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted
 from tapnet.experiments.store import Store
+from tapnet.inference.uncertainty import distances, fit_reference, with_quantiles
+from tapnet.models.predictor import embed_graphs
 
 QUICK = {"epochs": 2, "folds": 3, "hidden_channels": 8}
 
@@ -127,6 +129,19 @@ def test_several_seeds_train_every_fold_again(mutag, tmp_path, new_folds):
     assert lines[0].startswith("graph,name,seed,fold,")
     assert len(lines) == 1 + 3 * len(mutag)
     assert tapnet.load_model(tmp_path).card.trial.seed == 0
+
+
+def test_a_final_model_is_compared_with_graphs_that_the_folds_were_not_trained_on(mutag, tmp_path):
+    """Also where the folds are those of another seed."""
+    result = tapnet.cross_validate(mutag, jobs=1, out=tmp_path, seed=1, new_folds=True, final=True, **QUICK)
+    far = []
+    for r in result.results:
+        network = tapnet.load_model(Store(tmp_path).model_file(r.trial)).network
+        rows, test = embed_graphs(network, mutag).numpy(), r.predicted["test"].graphs
+        far.append(distances(fit_reference(rows[r.trial.split_of(mutag).train.numpy()]), rows[test]))
+    saved = tapnet.load_model(tmp_path)
+    reference = fit_reference(embed_graphs(saved.network, mutag).numpy())
+    assert saved.card.reference.quantiles == with_quantiles(reference, np.concatenate(far)).quantiles
 
 
 def test_folds_by_groups_are_drawn_anew_and_keep_groups_together(mutag):

@@ -36,7 +36,6 @@ from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import embed_graphs
 from tapnet.models.registry import find_model
 from tapnet.training.device import isolated
-from tapnet.training.protocol import split
 
 EPOCHS_RULE = "the median of the folds' epochs"
 ENSEMBLE_RULE = "each network those of its fold"
@@ -135,7 +134,7 @@ def _reference(
     try:
         for network, result in zip(folds, results, strict=bool(folds)):
             rows = embed_graphs(network, prepared).numpy()
-            parts = split(data, result.trial.protocol, result.trial.folds, result.trial.fold)
+            parts = result.trial.split_of(data)
             of_folds.append(fit_reference(rows[parts.train.numpy()]))
             held_out.append(distances(of_folds[-1], rows[parts.test.numpy()]))
         record = of_folds[0] if trained is None else fit_reference(embed_graphs(trained, prepared).numpy())
