@@ -51,7 +51,7 @@ from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate
 from tapnet.ops.csr import Norm
 from tapnet.progress import counting
-from tapnet.training.baseline import baseline_warning, trivial_scores
+from tapnet.training.baseline import baseline_in_words, baseline_warning, trivial_scores
 from tapnet.training.device import isolated
 from tapnet.training.metrics import DEFAULT_METRIC, METRICS
 from tapnet.training.settings import TrainingSettings
@@ -153,8 +153,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 said = model.probabilities(model.encode(dataset.subset(part)))
                 score = metric(dataset.y[part].numpy(), said.double().numpy())
                 trivial = trivial_scores(dataset, [Split(train, None, part)], [metric])
-                who = "majority class" if metric.name == "accuracy" else "the same for every graph"
-                shown = f"{metric.in_words(score)}; {who}: {metric.in_words(trivial[metric.name])}"
+                shown = f"{metric.in_words(score)}; {baseline_in_words(trivial, metric.name)}"
                 what = "accuracy on" if metric.name == "accuracy" else "on"
                 print(f"{type(self).__name__}: {what} {len(part)} {words}: {shown}", file=sys.stderr)
                 warning = baseline_warning(score, trivial, metric.name)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import tapnet
+from tapnet.cli.terminal import print_summary
 from tapnet.data.checks import graph_codes
 from tapnet.data.splits import stratified_folds
 from tapnet.errors import DataError, SettingError
@@ -54,6 +55,15 @@ def test_no_choice_and_no_curve_depends_on_the_test_labels(mutag, tmp_path, run)
     assert curves("honest") == curves("flipped")
     assert [fold.to_dict() for fold in honest.outer] == [fold.to_dict() for fold in flipped.outer]
     assert flipped.scores == pytest.approx([100 - score for score in honest.scores], abs=1e-3)
+
+
+def test_a_metric_that_a_fold_does_not_have_is_printed(mutag, capsys):
+    rare = torch.zeros_like(mutag.y)
+    rare[:2] = 1  # so that test folds have one class
+    run = tapnet.cross_validate(replace(mutag, y=rare), "majority", metric="roc_auc", jobs=1, **NESTED)
+    assert np.isnan(run.mean)
+    print_summary(run, None, None)
+    assert "nan" in capsys.readouterr().out
 
 
 def test_nothing_is_tested_while_settings_are_chosen(run):

@@ -143,7 +143,7 @@ def _how_sure(saved: SavedModel, confidence: float | None, unlike: int) -> Itera
 def _expectation(saved: SavedModel) -> str:
     """The accuracy that the model's file claims, with its protocol."""
     from tapnet.files import printable
-    from tapnet.training.baseline import baseline_warning
+    from tapnet.training.baseline import baseline_in_words, baseline_warning
     from tapnet.training.metrics import METRICS
 
     measured = saved.card.cross_validation
@@ -151,9 +151,8 @@ def _expectation(saved: SavedModel) -> str:
         return ""
     metric = METRICS[measured.metric]
     score = f"{metric.in_words(measured.mean, measured.std)} ({printable(measured.rules)[:200]})"
-    trivial = (measured.baseline or {}).get(metric.name)
-    who = "majority class" if metric.name == "accuracy" else "the same for every graph"
-    score += "" if trivial is None else f"; {who}: {metric.in_words(trivial)}"
+    if trivial := baseline_in_words(measured.baseline, metric.name):
+        score += f"; {trivial}"
     warning = baseline_warning(measured.mean, measured.baseline, metric.name)
     what = "accuracy" if metric.name == "accuracy" else "quality"
     return f"; the model's {what} by cross-validation: {score}" + (f"\ntapnet: {warning}" if warning else "")

@@ -14,6 +14,7 @@ from rich.table import Table
 from tapnet.cli.app import print_error
 from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
+from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 from tapnet.training.metrics import METRICS
 
@@ -66,13 +67,9 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     several = len(run.seeds) > 1
     which = [">seed", ">fold"] if several else [">fold"]
     table = _table(*which, *(f">{name}" for name in columns), *((">epoch", last_title) if by_epoch else ()), ">seconds")
-
-    def digits(name: str, value: float) -> str:
-        return f"{value:.1f}" if METRICS[name].percent else f"{value:.3f}"
-
     for i, r in enumerate(run.results if nested is None else ()):
-        scores = (digits(name, values[i]) for name, values in columns.items())
-        epochs = (str(r.reading.epoch), digits(last, r.curves[f"test_{last}"][-1])) if by_epoch else ()
+        scores = (METRICS[name].digits(values[i]) for name, values in columns.items())
+        epochs = (str(r.reading.epoch), METRICS[last].digits(r.curves[f"test_{last}"][-1])) if by_epoch else ()
         diverged = ["[red]diverged[/]"] if r.diverged else []
         number = [str(r.trial.seed), str(r.trial.fold)] if several else [str(r.trial.fold)]
         table.add_row(*number, *scores, *epochs, f"{r.seconds:.1f}", *diverged)
@@ -103,12 +100,12 @@ def _outer_folds(run: CrossValidation) -> Table | None:
         return None
     several, metric = len(run.seeds) > 1, METRICS[run.metric]
     table = _table(*([">seed"] if several else []), ">fold", f">{run.metric}", "its runs", ">validation", "chosen")
-    digits = 1 if metric.percent else 3
-    for row, score in zip(run.to_dict()["folds"], run.scores, strict=True):
-        runs = " ".join(f"{one[run.metric]:.{digits}f}" for one in row["runs"])
-        by = "" if row["validation"] is None else f"{row['validation'][run.metric]:.{digits}f}"
-        seed = [str(row["seed"])] if several else []
-        table.add_row(*seed, str(row["fold"]), f"{score:.{digits}f}", runs, by, _settings_in_words(row["settings"]))
+    every = iter(Summary.scores_by(run, run.metric))
+    for fold, score in zip(outer, run.scores, strict=True):
+        runs = " ".join(metric.digits(next(every)) for _ in fold.results)
+        by = "" if fold.validation is None else metric.digits(fold.validation)
+        number = [str(fold.seed), str(fold.fold)] if several else [str(fold.fold)]
+        table.add_row(*number, metric.digits(score), runs, by, _settings_in_words(fold.settings))
     return table
 
 
@@ -121,10 +118,9 @@ def print_tuning(found: Tuning) -> None:
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
     by_epoch = found.epochs is not None
     table = _table(">config", f">{found.metric}", *([">epochs"] if by_epoch else []), "settings")
-    digits = 1 if METRICS[found.metric].percent else 3
     for row in found.trials:
-        epochs = [str(row["epochs"])] if by_epoch else []
-        table.add_row(str(row["config"]), f"{row['score']:.{digits}f}", *epochs, _settings_in_words(row["settings"]))
+        epochs, score = [str(row["epochs"])] if by_epoch else [], METRICS[found.metric].digits(row["score"])
+        table.add_row(str(row["config"]), score, *epochs, _settings_in_words(row["settings"]))
     console.print(table)
     console.print(f"\n[bold]{escape(repr(found))}[/]")
     if found.file is not None:

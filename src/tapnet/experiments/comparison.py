@@ -153,7 +153,7 @@ class Comparison:
 
     def digits(self, value: float | None, sign: str = "") -> str:
         """A score or a difference as it is printed: percents with one digit after the point, others with three."""
-        return "" if value is None else f"{value:{sign}.{1 if METRICS[self.metric].percent else 3}f}"
+        return "" if value is None else METRICS[self.metric].digits(value, sign)
 
     def _cells(self, system: ComparedSystem) -> tuple[str, ...]:
         """A row of the table in words."""

@@ -28,7 +28,7 @@ from tapnet.inference.model_file import FINAL_MODEL, read_model
 from tapnet.io.splits import write_splits
 from tapnet.models.registry import find_model
 from tapnet.progress import counting
-from tapnet.training.baseline import baseline_warning, trivial_scores
+from tapnet.training.baseline import baseline_in_words, baseline_warning, trivial_scores
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import splits
 
@@ -76,15 +76,12 @@ class CrossValidation(Summary):
         return baseline_warning(self.mean, self.baseline, self.metric)
 
     def __repr__(self) -> str:
-        known = self.baseline is not None and self.metric in self.baseline
-        return f"{super().__repr__()}{f'; {self.baseline_in_words}' if known else ''}"
+        return "; ".join(filter(None, (super().__repr__(), self.baseline_in_words)))
 
     @property
     def baseline_in_words(self) -> str:
-        """What the trivial predictor gives by the first metric; the baseline has to be known."""
-        assert self.baseline is not None
-        who = "majority class" if self.metric == "accuracy" else "the same for every graph"
-        return f"{who}: {METRICS[self.metric].in_words(self.baseline[self.metric])}"
+        """What the trivial predictor gives by the first metric; an empty string where that is not known."""
+        return baseline_in_words(self.baseline, self.metric)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it, the settings and keys of the trials included."""

@@ -46,6 +46,14 @@ def trivial_scores(dataset: GraphDataset, parts: Iterable[Split], metrics: Seque
     return dict(zip((metric.name for metric in metrics), np.mean(rows, axis=0).tolist(), strict=True))
 
 
+def baseline_in_words(baseline: Mapping[str, float] | None, metric: str = "accuracy") -> str:
+    """What the trivial predictor gives, as it is printed; an empty string where that is not known."""
+    if baseline is None or metric not in baseline:
+        return ""
+    who = "majority class" if metric == "accuracy" else "the same for every graph"
+    return f"{who}: {METRICS[metric].in_words(baseline[metric])}"
+
+
 def baseline_warning(value: float, baseline: Mapping[str, float] | None, metric: str = "accuracy") -> str:
     """One sentence where a value (an accuracy in percent) is not better than the baseline's; else an empty string."""
     if baseline is None or metric not in baseline or METRICS[metric].is_better(value, baseline[metric]):

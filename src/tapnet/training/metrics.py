@@ -40,10 +40,13 @@ class Metric:
 
     def in_words(self, value: float, deviation: float | None = None) -> str:
         """A value as it is printed: accuracies in percent, others with three digits and their name."""
-        digits, unit = (1, " %") if self.percent else (3, "")
         name = "" if self.name == "accuracy" else f"{self.name} "
-        spread = "" if deviation is None else f" ± {deviation:.{digits}f}"
-        return f"{name}{value:.{digits}f}{spread}{unit}"
+        spread = "" if deviation is None else f" ± {self.digits(deviation)}"
+        return f"{name}{self.digits(value)}{spread}{' %' if self.percent else ''}"
+
+    def digits(self, value: float, sign: str = "") -> str:
+        """A value in a table: percents with one digit after the point, others with three; sign ``"+"`` always signs."""
+        return f"{value:{sign}.{1 if self.percent else 3}f}"
 
     def is_better(self, value: float, than: float) -> bool:
         """Whether a value is better than another, by more than rounding."""
