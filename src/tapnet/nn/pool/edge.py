@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tapnet._loops.clusters import edge_matching
-from tapnet._loops.ranges import repeated
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dense import DenseBatch
-from tapnet.nn.pool.base import Pooled, Pooling
-from tapnet.nn.pool.merge import Clusters, cluster_sum, merged, sparse_and_undirected
-from tapnet.ops.dropout import check_dropout, dropout
-from tapnet.ops.precision import full_precision, widened
+from tapnet.nn.pool.edge_score import EdgeScorePooling
+from tapnet.nn.pool.merge import Clusters, cluster_sum
 from tapnet.ops.segments import segment_softmax
 
 ADDED = 0.5  # to each score, so that features keep their size; the paper's
 
 
-class EdgePool(Pooling):
+class EdgePool(EdgeScorePooling):
     r"""The layer from *Towards Graph Pooling by Edge Contraction* (Diehl, Brunner, Le, Knoll, 2019).
 
     An edge from i to j has the score
@@ -42,31 +38,14 @@ class EdgePool(Pooling):
     cost = "O(N·d + E·log E)"
     memory = "O(N·d + E)"
 
-    def __init__(self, in_channels: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        check_dropout(dropout)
-        self.in_channels = self.out_channels = in_channels
-        self.dropout = dropout
-        self.lin = nn.Linear(2 * in_channels, 1, bias=False)
+    bias = False
 
-    def forward(self, x: Tensor, batch: GraphBatch | DenseBatch, /) -> Pooled:
-        """[N, d] → [K, d] and the graphs between pairs and single nodes, without weights."""
-        batch = sparse_and_undirected(self, x, batch)
-        x = widened(x)
-        with full_precision(x):
-            source, target = batch.col, repeated(torch.arange(batch.num_nodes, device=x.device), batch.degree)
-            of_source, of_target = (x @ self.lin.weight.to(x.dtype).view(2, -1).T).unbind(1)
-            raw = of_source.index_select(0, source) + of_target.index_select(0, target)
-            raw = dropout(raw.unsqueeze(1), self.dropout, self.training).squeeze(1)
-            score = segment_softmax(raw, batch.rowptr.long()) + ADDED
-            order = torch.argsort(score.detach(), descending=True, stable=True)
-            first, edge = edge_matching(source, target, order, batch.num_nodes)
-            clusters = Clusters.of(first, batch)
-            edge = edge[first == torch.arange(len(first), device=x.device)]  # of each cluster; -1: a single node
-            factor = torch.cat([score, score.new_ones(1)])[edge]
-            rows = cluster_sum(x, clusters) * factor.unsqueeze(1)
-        return Pooled(rows, merged(batch, clusters, weighted=False), assignment=clusters.assignment)
-
-    def extra_repr(self) -> str:
-        """What ``print`` shows of the layer."""
-        return f"{self.in_channels}, dropout={self.dropout}"
+    def merge(self, x: Tensor, score: Tensor, target: Tensor, batch: GraphBatch) -> tuple[Tensor, Clusters]:
+        """The ends of each edge of the matching, their sum times its score, and the single nodes."""
+        score = segment_softmax(score, batch.rowptr.long()) + ADDED
+        order = torch.argsort(score.detach(), descending=True, stable=True)
+        first, edge = edge_matching(batch.col, target, order, batch.num_nodes)
+        clusters = Clusters.of(first, batch)
+        edge = edge[first == torch.arange(len(first), device=x.device)]  # of each cluster; -1: a single node
+        factor = torch.cat([score, score.new_ones(1)])[edge]
+        return cluster_sum(x, clusters) * factor.unsqueeze(1), clusters
