@@ -727,6 +727,14 @@ def test_numbers_and_labels_have_a_page_too(mutag, task):
     assert other.graph(3, Choice())["class"] is other.graph(3, Choice())["truth"] is None
 
 
+def test_the_true_labels_have_no_probability_and_missing_ones_are_not_known(mutag):
+    y = torch.tensor([[1.0, 0.0], [0.0, 0.0], [torch.nan, torch.nan], [1.0, 1.0]])
+    labels = {"classes": (), "class_names": None, "task": "multilabel", "target_names": ("one", "two")}
+    data = replace(mutag.subset(range(4)), y=y, **labels)
+    explorer = Explorer(make_model(data), data)
+    assert [explorer.graph(i, Choice())["truth"] for i in range(4)] == ["one", "no label", None, "one, two"]
+
+
 def test_degrees_are_named_and_need_no_labels():
     graphs = [nx.star_graph(5), nx.path_graph(4)]
     data = GraphDataset.from_networkx(graphs, ["star", "path"], features="degrees")

@@ -85,6 +85,7 @@ def test_the_class_is_the_predicted_one_also_where_calibration_turns_it():
     explained = [turned.explain(i) for i in range(4)]
     assert {one.prediction for one in explained} == {one.target for one in explained} == {"not mutagenic"}
     assert (attribute_graphs(turned, mutag, range(4)).target == 0).all()
+    assert {row.target for row in summarize_attributions(turned, mutag.subset(range(8))).rows} == {"not mutagenic"}
     predicted = model.probabilities(model.encode(mutag))[:4].argmax(dim=1).numpy()
     assert (attribute_graphs(model, mutag, range(4)).target == predicted).all()
 

@@ -10,8 +10,11 @@ from hypothesis import given
 
 from tapnet import TAPNet, load_dataset, load_model
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
+from tapnet.explorer.load import load_explorer
+from tapnet.inference.attribution_summary import summarize_attributions
 from tapnet.inference.explain import explain
 from tapnet.inference.explain_graph import explain_graph
+from tapnet.inference.training_data import load_graphs
 from tapnet.nn.pool.select import SelectPooling, kept_nodes
 from tests.helpers.graphs import datasets
 from tests.helpers.pages import make_model
@@ -58,6 +61,31 @@ def test_a_graph_is_found_by_number_or_given_as_an_object(run):
     graph = nx.path_graph(4)
     nx.set_node_attributes(graph, "C", "label")
     assert explain_graph(model, graph).true_class is None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_data_set_by_path_is_read_as_the_training_data_were(tmp_path):
+    folder = tmp_path / "M"
+    folder.mkdir()
+    for number in range(8):
+        np.save(folder / f"m{number}.npy", np.corrcoef(np.random.default_rng(number).normal(size=(6, 9))))
+    lines = [f"m{number},{number % 2},{number / 3}" for number in range(8)]
+    (folder / "targets.csv").write_text("\n".join(["file,ill,age", *lines]))
+    dataset = load_dataset(folder, target="ill", threshold=0.3)
+    model = make_model(dataset)
+    assert load_graphs(model, folder).checksum == dataset.checksum
+    assert load_explorer(model, str(folder)).data.checksum == dataset.checksum
+    edges = dataset.batch([3]).edges_once.numpy()
+    by_number, by_file = explain_graph(model, 3, folder), explain_graph(model, folder / "m3.npy")
+    np.testing.assert_array_equal(by_number.edges, edges)
+    np.testing.assert_array_equal(by_file.edges, edges)
+    assert by_number.true_class == "1"
+    (folder / "targets.csv").write_text("\n".join(["file,site,age", *lines]))  # graphs with other targets, or none
+    assert explain_graph(model, 3, folder).true_class is None
+    assert summarize_attributions(model, folder).rows
+    (folder / "m3.npy").write_bytes(b"no matrix")
+    with pytest.raises(DataError, match=r"m3\.npy"):
+        load_graphs(model, folder)
 
 
 def test_what_cannot_be_found_is_said_without_a_flag(run):

@@ -10,8 +10,7 @@ from tapnet.explorer.results import Results, has_results
 from tapnet.explorer.views import Explorer
 from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import FINAL_MODEL
-from tapnet.inference.training_data import load_training_data
-from tapnet.io.load import load_dataset
+from tapnet.inference.training_data import load_graphs
 
 
 def load_explorer(model: SavedModel, dataset: str | None = None, data_dir: str | Path | None = None) -> Explorer:
@@ -27,11 +26,11 @@ def load_explorer(model: SavedModel, dataset: str | None = None, data_dir: str |
         DatasetNotFoundError: If the data set that was named is not here.
         DataError: If the data set cannot be used.
     """
-    if dataset is not None:
-        return Explorer(model, load_dataset(dataset, data_dir, features=model.features, download=False))
     try:
-        return Explorer(model, load_training_data(model, data_dir))
+        return Explorer(model, load_graphs(model, dataset, data_dir))
     except DatasetNotFoundError:
+        if dataset is not None:
+            raise
         return Explorer(model, missing=f"{model.name}, the data set of this model, is not here")
 
 

@@ -407,7 +407,12 @@ class Explorer:
         """The labels or numbers that the data set has of a graph, where they are such as the model predicts."""
         if data.task != self.saved.task or data.task == "classification" or data.y.size(1) != len(self._outputs):
             return None
-        return answer_words(self.saved, data.y[0].tolist())
+        values = data.y[0]
+        if values.isnan().all():
+            return None
+        if data.task == "regression":
+            return answer_words(self.saved, values.tolist())
+        return ", ".join(self._outputs[i] for i in (values == 1).nonzero().flatten().tolist()) or "no label"
 
     def _layout(self, number: int) -> list[list[float]]:
         return _layout(self._data.subset([number]))

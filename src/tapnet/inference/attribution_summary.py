@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.files import printable
-from tapnet.inference.attribution import FloatArray, Method, Probe, check_method, find_target
+from tapnet.inference.attribution import FloatArray, Method, Probe, check_method, find_target, predicted_targets
 from tapnet.inference.attribution_groups import molecule_groups
 from tapnet.inference.explain_graph import displayed_categories
-from tapnet.inference.training_data import load_training_data
-from tapnet.io.load import load_dataset
+from tapnet.inference.training_data import load_graphs
 
 if TYPE_CHECKING:
     from tapnet.inference.model import SavedModel
@@ -107,16 +106,15 @@ def summarize_attributions(
     """
     check_method(method)
     chosen = find_target(model, target)
-    if dataset is None:
-        dataset = load_training_data(model, data_dir)
-    elif not isinstance(dataset, GraphDataset):
-        dataset = load_dataset(dataset, data_dir, features=model.features, download=False)
+    if not isinstance(dataset, GraphDataset):
+        dataset = load_graphs(model, dataset, data_dir)
     labels = model.class_names if model.task == "classification" else model.target_names
     found = list[_Pieces]()
     for start in range(0, len(dataset), AT_ONCE):
         part = dataset.subset(range(start, min(start + AT_ONCE, len(dataset))))
         encoded = model.encode(part)
-        probe = Probe(model.network, encoded, chosen)
+        said = predicted_targets(model, model.probabilities(encoded).numpy()) if chosen is None else chosen
+        probe = Probe(model.network, encoded, said)
         category, names = displayed_categories(encoded, model)
         owner = np.repeat(np.arange(len(part)), part.nodes_per_graph.numpy())
         kinds = [("category", name) for name in names]

@@ -34,10 +34,9 @@ from tapnet.inference.explanation import (
 )
 from tapnet.inference.inputs import check_graphs, kind_of
 from tapnet.inference.model import SavedModel
-from tapnet.inference.training_data import load_training_data
+from tapnet.inference.training_data import load_graphs
 from tapnet.io.graph_file import read_graph
 from tapnet.io.graph_folder import FileGraph, class_of, graph_names, node_names
-from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
 
 if TYPE_CHECKING:
@@ -340,10 +339,7 @@ def find_graph(
         return FoundGraph(model.to_dataset(GraphDataset.from_smiles([text])), 0, printable(text))
     no_smiles = ", no valid SMILES" if molecules else ""
     try:
-        if dataset is None:
-            data = load_training_data(model, data_dir)
-        else:
-            data = load_dataset(dataset, data_dir, features=model.features, download=False)
+        data = load_graphs(model, dataset, data_dir)
     except TapnetError as error:
         if dataset is not None or (is_number and not isinstance(error, DatasetNotFoundError)):
             raise
@@ -409,7 +405,7 @@ def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> Fo
         graph = read_graph(layout.place)
         data, names = model.join_files([FileGraph.of(graph, str(layout.place))], layout.prefix), list(graph)
     else:
-        data = load_dataset(file, data_dir, features=model.features, download=False)
+        data = load_graphs(model, file, data_dir)
     if len(data) > 1:
         raise SettingError(f"{file} has {len(data)} graphs; which one? Give its number with dataset={file}")
     return FoundGraph(data, 0, data.name, truth=_class_name(model, class_of(file)), node_names=names)

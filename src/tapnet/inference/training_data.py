@@ -1,15 +1,55 @@
-"""The data set that a stored model was trained on, found from any working directory."""
+"""Data sets as a stored model reads them: the one it was trained on, found from any working directory, or another."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import TapnetError
+from tapnet.errors import DataError, SettingError, TapnetError
+from tapnet.files import reading
 from tapnet.inference.model import SavedModel
 from tapnet.io.load import load_dataset
+from tapnet.io.locate import find
+
+
+def load_graphs(
+    model: SavedModel, dataset: str | Path | None = None, data_dir: str | Path | None = None
+) -> GraphDataset:
+    """Loads a data set as the training data of a model were loaded: with its features, targets and threshold.
+
+    Args:
+        model: A model with the features that are wanted.
+        dataset: A data set by name or path; None: the one that the model was trained on, as `load_training_data`
+            finds it.
+        data_dir: The folder with data sets by name.
+
+    Returns:
+        The data set with the target columns of the model, where a table has them; else with those that it has, or none.
+
+    Raises:
+        DatasetNotFoundError: If it is not here.
+        TapnetError: If it cannot be read.
+    """
+    if dataset is None:
+        return load_training_data(model, data_dir)
+    with reading(dataset):
+        kind = find(dataset, data_dir, download=False).layout.kind
+    options: dict[str, Any] = {"features": model.features, "download": False}
+    options |= {"threshold": model.card.threshold} if kind == "matrices" else {}
+    found: GraphDataset | None = None
+    for targets in _target_options(model):
+        with suppress(DataError, SettingError):  # such as two columns that could be the target
+            data = load_dataset(dataset, data_dir, **options, **targets)
+            if model.card.target_names in (None, data.target_names):
+                return data
+            found = found or data
+    if found is None:
+        options |= {"target": []} if kind in ("molecules", "matrices", "graphs") else {}
+        found = load_dataset(dataset, data_dir, **options)
+    return found
 
 
 def load_training_data(model: SavedModel, data_dir: str | Path | None = None) -> GraphDataset:
@@ -32,10 +72,7 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
     other: GraphDataset | None = None
     problem: TapnetError | None = None
     places: tuple[str | Path, ...] = (model.name, *model.data_places)
-    columns: list[dict[str, Any]] = [{}]  # a table's only target, or those that the model was trained on
-    if model.card.target_names:
-        columns.append({"target": list(model.card.target_names), "task": model.task})
-    for place, targets in product(places, columns):
+    for place, targets in product(places, _target_options(model)):
         try:
             threshold = model.card.threshold
             data = load_dataset(
@@ -52,3 +89,10 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
         raise problem
     model.warn_if_other_data(other)
     return other
+
+
+def _target_options(model: SavedModel) -> list[dict[str, Any]]:
+    """Arguments of `load_dataset`: for the targets that the model was trained on, then for the only one of a table."""
+    if not model.card.target_names:
+        return [{}]
+    return [{"target": list(model.card.target_names), "task": model.task}, {}]

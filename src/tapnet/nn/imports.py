@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from hashlib import blake2b
 from importlib import import_module
+from types import CodeType
 
 from torch import nn
 
@@ -39,5 +40,12 @@ def class_digest(cls: type[nn.Module]) -> str:
         source = inspect.getsource(cls)
     except (OSError, TypeError):  # of a notebook's cell or of the interpreter: then what its methods were compiled to
         codes = [(key, code) for key, value in sorted(vars(cls).items()) if (code := getattr(value, "__code__", None))]
-        source = repr([(key, code.co_code, code.co_names, list(map(str, code.co_consts))) for key, code in codes])
+        source = repr([(key, _compiled(code)) for key, code in codes])
     return blake2b(source.encode(), digest_size=8).hexdigest()
+
+
+def _compiled(code: object) -> object:
+    """What a function was compiled to, the functions within it too, without addresses and orders that change."""
+    if isinstance(code, CodeType):
+        return code.co_code, code.co_names, [_compiled(value) for value in code.co_consts]
+    return sorted(map(repr, code)) if isinstance(code, frozenset) else repr(code)
