@@ -196,7 +196,7 @@ def test_real_tables(real_data, name, target, task, shape):
 
 def test_a_table_without_a_target_asks_for_its_column(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,activity\nCCO,<3.5\nCCN,<3\nCCC,>2\n")
-    with pytest.warns(DataNote):
+    with pytest.warns(UserWarning, match="no target"):
         dataset = load_dataset(tmp_path / "m.csv")
     with pytest.raises(DataError, match="activity") as error:
         require_targets(dataset)
