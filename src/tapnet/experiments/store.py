@@ -23,10 +23,10 @@ from torch import Tensor
 from tapnet.errors import DamagedFileWarning, DataError, SettingError, TapnetError
 from tapnet.experiments.trial import Trial, TrialResult, digest
 from tapnet.files import IrregularFileError, check_name, read_regular, remove_partial_files, write_atomically
-from tapnet.inference.model_file import RUN, ModelCard, read_model, write_model
+from tapnet.inference.model_file import MAX_RUN_BYTES, RUN, ModelCard, read_model, write_model
 from tapnet.models.registry import find_model
 
-MAX_TEXT_BYTES = 1 << 28  # of a result or a run's page; ten curves of the longest kind
+MAX_TEXT_BYTES = 1 << 28  # of a result; ten curves of the longest kind
 MAX_CHECKPOINT_BYTES = 1 << 36
 _KEY = re.compile(r"[0-9a-f]{16}")  # `Trial.key`
 
@@ -218,7 +218,7 @@ class Store(TrialStore):
             FileNotFoundError: if there is none.
             ValueError: if it is not what was written, or cannot be read.
         """
-        values = json.loads(_content(self.folder / RUN, MAX_TEXT_BYTES))
+        values = json.loads(_content(self.folder / RUN, MAX_RUN_BYTES))
         if not isinstance(values, dict) or ("digest" in values and values.pop("digest") != digest(values)):
             raise ValueError(NOT_AS_WRITTEN)
         return values

@@ -21,7 +21,7 @@ from tapnet.models.settings import AsTuple
 from tapnet.training.metrics import METRICS
 
 FINAL_MODEL = "final.safetensors"  # in the folder of a run
-RUN = "run.json"  # what that run was
+RUN, MAX_RUN_BYTES = "run.json", 1 << 28  # what that run was
 M = TypeVar("M", bound="_Part")
 
 
