@@ -49,9 +49,9 @@ FINE = {  # what a place of a comparison can hold
     "num_folds": ("minus one", "ten to the 400"),
     "systems 1 name": ("a word", "half a letter", "200,000 letters"),
     "systems 1 scores": ("a list",),
-    "systems 1 mean": ("null", "minus one", "ten to the 400", "1e308"),
+    "systems 1 mean": ("null", "minus one", "1e308"),
     "systems 1 difference": ("null",),
-    "systems 1 seconds": ("minus one", "ten to the 400", "1e308"),
+    "systems 1 seconds": ("minus one", "1e308"),
     "systems 1 difference low": ("null", "minus one", "1e308"),
     "systems 1 changed": ("an object",),
 }
@@ -99,8 +99,8 @@ def comparison_cases(trained: Trained) -> Iterator[Case]:
     yield case("huge counts", "a million scores", _sealed(good | {"systems": [long, *others]}))
     yield case("empty parts", "an object", b"{}")
     yield case("nested deeply", "lists", b"[" * 100_000)
-    yield case("nested deeply", "settings", _sealed(_put(good, "systems 1 changed", _nested(400))), accepted=True)
-    yield case("encodings", "utf-16", trained.comparison.decode().encode("utf-16"))
+    yield case("nested deeply", "settings", _sealed(_put(good, "systems 1 changed", _nested(400))))
+    yield case("encodings", "utf-16", trained.comparison.decode().encode("utf-16"), accepted=True)
     yield case("paths and links", "a pipe", Fifo())
     yield case("paths and links", "a device", Link("/dev/zero"))
     yield Case("comparison", "paths and links", "a folder", ("show", "c"), {"c/comparison.json/x": b""})
@@ -137,9 +137,9 @@ def settings_file_cases() -> Iterator[Case]:
         yield case("wrong types", f"settings {name}", said(settings=value), accepted=name == "an object")
         yield case("wrong types", f"model {name}", said(model=value), accepted=name == "null")
         for setting in ("hidden_channels", "ratios", "pool", "conv", "lr", "x"):
-            content = said(settings={setting: value})
+            content, fine = said(settings={setting: value}), (setting, name) in (("ratios", "a list"), ("lr", "1e308"))
             if name != "null":
-                yield case("wrong types", f"{setting} {name}", content)
+                yield case("wrong types", f"{setting} {name}", content, accepted=fine)
         if name not in ("null", "ten to the 400"):
             yield case("wrong types", f"epochs {name}", said(epochs=value))
     for name, value in {"true": True, "zero": 0, "1.5": 1.5, "2 to the 64": 2**64}.items():
@@ -149,10 +149,11 @@ def settings_file_cases() -> Iterator[Case]:
     for word in ("os:system", "tests.helpers.corpus:Malicious", "../x:y"):
         for layer in ("pool", "conv"):
             yield case("code in a model", f"{layer} {word}", said(settings={layer: word}))
+    yield case("wrong types", "the pooling is an object", said(settings={"pool": {"a:b": 1}}))
     yield case("code in a model", "the model is a module", said(model="os.system"))
     yield case("huge counts", "channels", said(settings={"hidden_channels": 10**9}))
     yield case("huge counts", "a hundred thousand settings", said(settings={f"s{i}": i for i in range(100_000)}))
-    yield case("huge counts", "20 MB", b" " * (20 << 20) + said())
+    yield case("huge counts", "20 MB", b" " * (20 << 20) + said(), accepted=True)
     yield case("nested deeply", "lists", b"[" * 100_000)
     yield case("paths and links", "a pipe", Fifo())
     yield case("paths and links", "a device", Link("/dev/zero"))
@@ -204,7 +205,6 @@ def ensemble_cases(trained: Trained) -> Iterator[Case]:
             f"temperature {values}",
             "calibration",
             value={"method": "temperature", "temperature": values},
-            accepted=values == [1e-320],
         )
     for name, curve in {
         "falls": {"x": [0.1, 0.9], "y": [0.9, 0.1]},
@@ -215,7 +215,7 @@ def ensemble_cases(trained: Trained) -> Iterator[Case]:
     }.items():
         record = {"method": "isotonic", "isotonic": [curve]}
         yield described("wrong types", f"a curve {name}", "calibration", value=record)
-    yield described("huge counts", "a million scores", "conformal", "scores", value=[[[0.5] * 500_000] * 2])
+    yield described("huge counts", "a million scores", "conformal", "scores", value=[[[0.5] * 500_000] * 2], accepted=True)
     yield described("huge counts", "a curve of a million", "calibration", value=_long_curve(), accepted=True)
 
 

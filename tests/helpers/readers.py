@@ -102,7 +102,7 @@ TARGETS = (
     b"file,target\nring3,0.5\nring4.graphml,-1\nstar3,2e3\nstar4,\n",
     b"file;a;b\nring3;0;1\nring4;1;\nstar3;;1\nstar4;1;0\n",
 )
-MATRIX_FILES = ("a.npy", "b.npz", "c.csv", "d.npz", "nodes.csv", "a.nodes.csv")
+MATRIX_FILES = ("a.npy", "b.npz", "c.csv", "d.npz", "nodes.csv", "a.nodes.csv", "labels.csv")
 
 
 @cache

@@ -205,10 +205,11 @@ class Comparison:
         from pydantic import TypeAdapter, ValidationError
 
         try:
-            found = TypeAdapter(cls).validate_json(json.dumps(_printable(values), allow_nan=False), strict=True)
+            found = TypeAdapter(cls).validate_json(json.dumps(_printable(values)), strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise ValueError(": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))) from None
+        json.dumps(found.to_dict(), allow_nan=False)  # every number is one
         if found.metric not in METRICS:
             raise ValueError(f"there is no metric {found.metric!r:.40}")
         if found.reference not in [system.name for system in found.systems]:

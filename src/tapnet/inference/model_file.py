@@ -143,7 +143,7 @@ class CalibrationRecord(_Part):
     """What makes a network's probabilities as frequent as they say; see `tapnet.inference.calibration`."""
 
     method: Literal["none", "temperature", "isotonic"]
-    temperature: list[Annotated[float, Field(gt=0)]] = []  # one, or one for each label
+    temperature: list[Annotated[float, Field(ge=1e-4, le=1e4)]] = []  # one, or one for each label
     isotonic: list[dict[Literal["x", "y"], Annotated[list[Share], Field(min_length=1)]]] = []  # corners of a curve each
     graphs: int = 0  # held out, that it was fitted to
     before: dict[str, float] = {}  # log loss, Brier score, accuracy and expected calibration error on held-out graphs
