@@ -215,7 +215,8 @@ def ensemble_cases(trained: Trained) -> Iterator[Case]:
     }.items():
         record = {"method": "isotonic", "isotonic": [curve]}
         yield described("wrong types", f"a curve {name}", "calibration", value=record)
-    yield described("huge counts", "a million scores", "conformal", "scores", value=[[[0.5] * 500_000] * 2], accepted=True)
+    million = [[[0.5] * 500_000] * 2]
+    yield described("huge counts", "a million scores", "conformal", "scores", value=million, accepted=True)
     yield described("huge counts", "a curve of a million", "calibration", value=_long_curve(), accepted=True)
 
 
@@ -247,7 +248,8 @@ def _without(model: bytes, begin: str, most: int = 10**9) -> bytes:
 
 def _reshaped(model: bytes) -> bytes:
     def change(header: dict[str, Any]) -> None:
-        entry = next(entry for name, entry in header.items() if name.startswith("members.1.") and len(entry["shape"]) == 2)
+        entries = [entry for name, entry in header.items() if name.startswith("members.1.")]
+        entry = next(entry for entry in entries if len(entry["shape"]) == 2)
         entry["shape"] = entry["shape"][::-1] if entry["shape"][0] != entry["shape"][1] else [sum(entry["shape"]), 0]
 
     return with_header(model, change)
@@ -268,7 +270,8 @@ def generate_cases() -> Iterator[Case]:
         }.items():
             for value in values:
                 words = ("--make", kind, "--out", "G", option, value)
-                yield case("huge counts" if len(value) > 2 else "numbers out of range", f"{kind} {option} {value}", *words)
+                wrong = "huge counts" if len(value) > 2 else "numbers out of range"
+                yield case(wrong, f"{kind} {option} {value}", *words)
     both = ("--graphs", "100000", "--nodes", "100000")
     yield case("huge counts", "graphs and nodes", "--make", "colors", "--out", "G", *both)
     yield case("names", "no such kind", "--make", "\x1b[31mx", "--out", "G")
@@ -290,7 +293,8 @@ def explain_cases(trained: Trained) -> Iterator[Case]:
         return Case("explain", kind, name, (*begin, *words), {**small, **(files or {})}, **more)
 
     own = ("--dataset", "./SMALL")
-    for word in ("-5", "12", str(2**64), "9" * 5000, "1e400", "nan", "\x1b[31m\n", "../../../etc/passwd", "/etc/passwd"):
+    numbers = ("-5", "12", str(2**64), "9" * 5000, "1e400", "nan")
+    for word in (*numbers, "\x1b[31m\n", "../../../etc/passwd", "/etc/passwd"):
         name = f"graph {word[:30]}".replace("/", "_")
         yield case("numbers out of range", name, *(("--", word) if word[0] == "-" else (word,)), *own)
     for word in ("no class", "\x1b[31m", "1e400", "9" * 5000):
@@ -327,4 +331,3 @@ def later_cases(trained: Trained) -> Iterator[Case]:
     yield from ensemble_cases(trained)
     yield from generate_cases()
     yield from explain_cases(trained)
-

@@ -373,7 +373,7 @@ def _comparison(content: bytes) -> None:
             (Path(folder) / "comparison.json").write_bytes(text)
             found = survives(lambda: load_comparison(folder))
             if found is not None:
-                assert repr(found) and found.to_csv() and found.to_latex()
+                assert all((repr(found), found.to_csv(), found.to_latex()))
                 json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -481,9 +481,7 @@ READERS = {
         ),
         lambda: list(TARGETS),
     ),
-    "matrices": Reader(
-        _matrices, lambda: [bytes([i]) + matrix_folder()[name] for i, name in enumerate(MATRIX_FILES)]
-    ),
+    "matrices": Reader(_matrices, lambda: [bytes([i]) + matrix_folder()[name] for i, name in enumerate(MATRIX_FILES)]),
     "archive": Reader(
         lambda content: read_files({"SMALL.zip": content}, "SMALL.zip"),
         lambda: [

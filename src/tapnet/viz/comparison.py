@@ -58,7 +58,8 @@ def plot_comparison(comparison: str | Path | Comparison) -> Figure:
     left.set_ylim(len(systems) - 0.5, -0.5)  # the first on top
     towards = "higher is better" if METRICS[table.metric].higher_is_better else "lower is better"
     left.set_xlabel(f"{metric_title(table.metric)} of each fold, and the mean\n({towards})", fontsize=8)
-    words = f"difference from {table.reference:.{LONGEST_NAME}}, 95 % interval\n(filled: significant; shaded: too small to be seen)"
+    words = f"difference from {table.reference:.{LONGEST_NAME}}, 95 % interval"
+    words += "\n(filled: significant; shaded: too small to be seen)"
     right.set_xlabel(words, fontsize=8, parse_math=False)
     for ax in (left, right):
         ax.tick_params(labelsize=8)
