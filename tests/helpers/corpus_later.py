@@ -19,6 +19,7 @@ from tests.helpers.corpus import (
     flipped,
     graphml,
     node_link,
+    signed_anew,
     tu_files,
     under,
     unsealed,
@@ -215,9 +216,16 @@ def ensemble_cases(trained: Trained) -> Iterator[Case]:
     }.items():
         record = {"method": "isotonic", "isotonic": [curve]}
         yield described("wrong types", f"a curve {name}", "calibration", value=record)
+    for width in (1, 100_000):
+        yield described("wrong types", f"a reference of width {width}", "reference", value=other_reference(width))
     million = [[[0.5] * 500_000] * 2]
     yield described("huge counts", "a million scores", "conformal", "scores", value=million, accepted=True)
     yield described("huge counts", "a curve of a million", "calibration", value=_long_curve(), accepted=True)
+
+
+def other_reference(width: int) -> dict[str, Any]:
+    """A record of embeddings that have this width."""
+    return {"mean": [0.0] * width, "scale": [1.0] * width, "directions": [], "residual": 1.0, "quantiles": [0.0, 1.0]}
 
 
 def _long_curve() -> dict[str, Any]:
@@ -253,6 +261,39 @@ def _reshaped(model: bytes) -> bytes:
         entry["shape"] = entry["shape"][::-1] if entry["shape"][0] != entry["shape"][1] else [sum(entry["shape"]), 0]
 
     return with_header(model, change)
+
+
+# ---- stored predictions ----
+
+
+def prediction_cases(trained: Trained) -> Iterator[Case]:
+    """Results with predictions that no network makes, under a checksum that fits."""
+    from tapnet.experiments.trial import pack_array, unpack_array
+
+    results = {name: content for name, content in trained.run.items() if name.startswith("trials/")}
+    good = json.loads(next(iter(results.values())))["predicted"]["test"]
+    graphs, y, values = (unpack_array(good[name]) for name in ("graphs", "y", "values"))
+    bomb = {"type": "<i8", "shape": [1 << 40], "data": good["graphs"]["data"]}
+    for name, part, value in (
+        ("class 99", "y", y * 0 + 99),
+        ("class -1", "y", y * 0 - 1),
+        ("classes between numbers", "y", y + 0.5),
+        ("targets of another shape", "y", values.astype(float)),
+        ("graph -1", "graphs", graphs * 0 - 1),
+        ("graphs between numbers", "graphs", graphs + 0.5),
+        ("fewer graphs", "graphs", graphs[1:]),
+        ("negative probabilities", "values", values - 5),
+        ("probabilities of 1e38", "values", values * 1e38),
+        ("no probabilities", "values", values[:, :0]),
+        ("one class", "values", values[:, :1]),
+        ("probabilities in a row", "values", values.reshape(-1)),
+        ("eight terabytes", "graphs", bomb),
+    ):
+        packed = value if isinstance(value, dict) else pack_array(value)
+        files = {**trained.run, **signed_anew(results, "predicted", "test", part, value=packed)}
+        words = ("show", "run", "--out", "curves.svg")
+        small = under("SMALL", tu_files())
+        yield Case("stored results", "wrong types", f"predictions, {name}", words, small | under("run", files))
 
 
 # ---- generated data ----
@@ -329,5 +370,6 @@ def later_cases(trained: Trained) -> Iterator[Case]:
     yield from comparison_cases(trained)
     yield from settings_file_cases()
     yield from ensemble_cases(trained)
+    yield from prediction_cases(trained)
     yield from generate_cases()
     yield from explain_cases(trained)

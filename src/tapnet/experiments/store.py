@@ -20,8 +20,9 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
+from tapnet.data.dataset import Task
 from tapnet.errors import DamagedFileWarning, DataError, SettingError, TapnetError
-from tapnet.experiments.trial import Trial, TrialResult, digest
+from tapnet.experiments.trial import Predicted, Trial, TrialResult, digest
 from tapnet.files import IrregularFileError, check_name, read_regular, remove_partial_files, write_atomically
 from tapnet.inference.model_file import MAX_RUN_BYTES, RUN, ModelCard, read_model, write_model
 from tapnet.models.registry import find_model
@@ -317,8 +318,15 @@ def _is_sound(result: TrialResult) -> bool:
         and isinstance(result.versions, dict)
         and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
         and result.trial.tested == any(name.startswith("test_") for name in result.curves)
+        and all(_are_of_task(found, result.trial.task) for found in result.predicted.values())
         and (math.isfinite(result.reading.score) or not result.trial.tested)  # settings may be such that it diverges
     )
+
+
+def _are_of_task(found: Predicted, task: Task) -> bool:
+    """Whether predictions are those of classes, or of several columns; and probabilities, where they have to be."""
+    outside = (found.values < 0) | (found.values > 1 + 1e-5)  # not NaN, where training diverged
+    return (found.y.ndim == 1) == (task == "classification") and (task == "regression" or not bool(outside.any()))
 
 
 NOT_AS_WRITTEN = "damaged: its content is not what was written"
