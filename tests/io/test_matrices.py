@@ -152,6 +152,7 @@ CSR = {"indices": [0], "indptr": [0, 1, 1], "data": [1.0], "shape": [2, 2], "for
         ("a.npz", npz(**CSR | {"shape": [2, 3]}), "square"),
         ("a.npz", npz(**CSR | {"shape": [10**9, 10**9]}), "square, of up to 1,048,576 nodes"),
         ("a.npz", npz(**CSR | {"format": b"bsr"}), "csr, csc and coo"),
+        ("a.npz", npz(**CSR)[1:], "not a readable .npz"),
         ("a.npz", npz(**CSR | {"format": b"\xff\xfe"}), "csr, csc and coo"),
         ("a.csv", b"", "holds no matrix"),
         ("a.csv", b"\xff\xfe", "not UTF-8"),
