@@ -78,9 +78,10 @@ def keep(folder: Path) -> None:
     """The smallest inputs of each corpus, in one archive whose bytes do not depend on the day."""
     with zipfile.ZipFile(CORPUS, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for corpus in sorted((folder / "corpus").iterdir()):
-            files = [file for file in corpus.iterdir() if file.stat().st_size <= LARGEST]
-            for file in sorted(sorted(files, key=lambda file: file.stat().st_size)[:MOST_KEPT]):
-                entry = zipfile.ZipInfo(f"{corpus.name}/{file.name[:12]}", (2020, 1, 1, 0, 0, 0))
+            every = [file for file in sorted(corpus.iterdir()) if file.stat().st_size <= LARGEST]
+            files = {file.name[:12]: file for file in every}  # a digest of the content; some are of the archive before
+            for name, file in sorted(sorted(files.items(), key=lambda one: one[1].stat().st_size)[:MOST_KEPT]):
+                entry = zipfile.ZipInfo(f"{corpus.name}/{name}", (2020, 1, 1, 0, 0, 0))
                 archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
