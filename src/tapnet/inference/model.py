@@ -19,11 +19,19 @@ from torch import Tensor
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
-from tapnet.files import printable
+from tapnet.files import printable, read_regular
 from tapnet.inference.calibration import calibrate
 from tapnet.inference.ensemble import Ensemble, networks_of
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
-from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
+from tapnet.inference.model_file import (
+    MAX_RUN_BYTES,
+    RUN,
+    ModelCard,
+    find_model_file,
+    read_model,
+    unusable,
+    write_model,
+)
 from tapnet.inference.uncertainty import (
     UNLIKE,
     Answers,
@@ -701,7 +709,7 @@ def _data_places(file: Path) -> tuple[Path, ...]:
     for folder in file.resolve().parents[:2]:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if (folder / RUN).is_file():
-                data = json.loads((folder / RUN).read_bytes())["data"]
+                data = json.loads(read_regular(folder / RUN, MAX_RUN_BYTES))["data"]
                 near = [os.path.normpath(folder / data["relative"])] if data.get("relative") else []
                 return tuple(map(Path, [*near, *([data["source"]] if data["source"] else [])]))
     return ()

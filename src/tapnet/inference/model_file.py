@@ -22,7 +22,7 @@ from tapnet.models.settings import AsTuple
 from tapnet.training.metrics import METRICS
 
 FINAL_MODEL = "final.safetensors"  # in the folder of a run
-RUN = "run.json"  # what that run was
+RUN, MAX_RUN_BYTES = "run.json", 1 << 28  # what that run was
 PRETRAINED = Path(__file__).with_name("pretrained")  # models that come with tapnet
 MODELS = "TAPNET_MODELS"  # the environment's name for a folder of more
 M = TypeVar("M", bound="_Part")
@@ -146,7 +146,7 @@ class CalibrationRecord(_Part):
     """What makes a network's probabilities as frequent as they say; see `tapnet.inference.calibration`."""
 
     method: Literal["none", "temperature", "isotonic"]
-    temperature: list[Annotated[float, Field(gt=0)]] = []  # one, or one for each label
+    temperature: list[Annotated[float, Field(ge=1e-4, le=1e4)]] = []  # one, or one for each label
     isotonic: list[dict[Literal["x", "y"], Annotated[list[Share], Field(min_length=1)]]] = []  # corners of a curve each
     graphs: int = 0  # held out, that it was fitted to
     before: dict[str, float] = {}  # log loss, Brier score, accuracy and expected calibration error on held-out graphs
