@@ -5,16 +5,21 @@ import os
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
+AT_START = ("PYTHON", "LD_", "GLIBC", "NUMBA", "OMP", "ATEN", "MKL", "OPENBLAS")  # variables that are read only then
+STARTED = dict(os.environ)
 MODULE = (sys.executable, "-m", "tapnet")
+CONSOLE = (sys.executable, "-P", "-c", "from tapnet.cli import main; main()")  # as the installed script
 
 
 def tapnet(*words, program=MODULE, cwd=".", env=None, timeout=300, **options):
-    """What `subprocess.run` returns. Options of it, another program, or variables of Python itself make a new process."""
+    """What `subprocess.run` returns; a new process if it gets options of that, or another environment for Python."""
     environment = dict(os.environ if env is None else env)
-    if sys.platform == "linux" and program == MODULE and not options and _at_start(environment) == _at_start(os.environ):
-        return _forked([*map(str, words)], os.path.abspath(cwd), environment, timeout)
-    command = [*program, *map(str, words)]
+    words = [*map(str, words)]
+    if sys.platform == "linux" and program in (MODULE, CONSOLE) and not options and not _changed(environment):
+        return _forked(words, str(Path(cwd).resolve()), program == CONSOLE, environment, timeout)
+    command = [*program, *words]
     options = {"capture_output": True, "text": True, "check": False, **options}
     return subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, **options)
 
@@ -27,14 +32,15 @@ def tapnet_ends(*words, folder, code=0):
     return done
 
 
-def _at_start(environment):
-    """The variables that Python and its libraries read when they start."""
-    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "NUMBA", "OMP", "LD_"))}
+def _changed(environment):
+    """Whether Python would start otherwise with this environment than this process did."""
+    names = {name for name in {*environment, *STARTED} if name.startswith(AT_START)}
+    return any(environment.get(name) != STARTED.get(name) for name in names)
 
 
-def _forked(words, folder, environment, seconds):
-    server = _server(tuple(sorted(_at_start(environment).items())))
-    job = {"words": words, "folder": folder, "environment": environment, "seconds": seconds}
+def _forked(words, folder, console, environment, seconds):
+    job = {"words": words, "folder": folder, "console": console, "environment": environment, "seconds": seconds}
+    server = _server()
     server.stdin.write(json.dumps(job) + "\n")
     server.stdin.flush()
     done = json.loads(server.stdout.readline())
@@ -44,8 +50,9 @@ def _forked(words, folder, environment, seconds):
 
 
 @cache
-def _server(variables):
+def _server():
     """It ends with this process, which closes its standard input."""
     command = [sys.executable, "-m", "tests.helpers.forked"]
-    root = os.path.abspath(os.path.join(__file__, "../../.."))
-    return subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    root = Path(__file__).parents[2]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=root, env=STARTED, start_new_session=True, **pipes)

@@ -1,7 +1,7 @@
 """A process that has imported everything and is forked into commands: each is spared two seconds of imports.
 
-Reads JSON from standard input, a line for each command (words, folder, environment, seconds), and writes a line with what
-came of it.
+Reads JSON from standard input, a line for each command (the arguments of `become`, and seconds), and writes a line with
+what came of it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from typing import IO, Any
 
 import tapnet
 
-LATER = ("numba", "scipy.stats", "sklearn.svm", "sklearn.metrics", "networkx", "matplotlib.figure", "rdkit.Chem.Draw")
-LATER += ("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "torch_geometric.nn", "optuna", "pandas")
+LATER = (
+    *("numba", "scipy.stats", "sklearn.metrics", "sklearn.svm", "torch_geometric.nn", "networkx", "pandas", "optuna"),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "rdkit.Chem.Draw"),
+)
 
 
 def import_all() -> None:
@@ -37,7 +39,7 @@ def import_all() -> None:
     gc.freeze()  # so that the commands share it
 
 
-def become(words: list[str], folder: str, environment: dict[str, str], out: int, err: int) -> None:
+def become(words: list[str], folder: str, console: bool, environment: dict[str, str], out: int, err: int) -> None:
     """This process is the command from here on."""
     for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
         os.dup2(descriptor, number)
@@ -46,7 +48,8 @@ def become(words: list[str], folder: str, environment: dict[str, str], out: int,
     os.environ.clear()
     os.environ.update(environment)
     sys.argv[1:] = words
-    sys.path[0] = folder  # as `python -m`
+    sys.orig_argv[1:] = ["-m", "tapnet", *words]
+    sys.path[:1] = [] if console else [folder]  # as `python -m`
 
 
 def run_and_exit() -> None:
@@ -84,12 +87,13 @@ def serve() -> bool:
     """Whether this process is a command now; not if there are no more."""
     for line in sys.stdin:
         job = json.loads(line)
+        seconds = job.pop("seconds")
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             child = os.fork()
             if child == 0:
-                become(job["words"], job["folder"], job["environment"], out.fileno(), err.fileno())
+                become(**job, out=out.fileno(), err=err.fileno())
                 return True
-            print(json.dumps(result_of(child, out, err, job["seconds"])), flush=True)
+            print(json.dumps(result_of(child, out, err, seconds)), flush=True)
     return False
 
 
