@@ -49,9 +49,15 @@ def _forked(words, folder, console, environment, seconds):
     return subprocess.CompletedProcess(words, done["code"], done["out"], done["err"])
 
 
+def end_server():
+    """Ends the process that commands were forked from, if there is one."""
+    if _server.cache_info().currsize:
+        _server().communicate()
+        _server.cache_clear()
+
+
 @cache
 def _server():
-    """It ends with this process, which closes its standard input."""
     command = [sys.executable, "-m", "tests.helpers.forked"]
     root = Path(__file__).parents[2]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

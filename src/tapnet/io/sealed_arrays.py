@@ -21,7 +21,7 @@ def write_arrays(file: Path, arrays: Mapping[str, Array], *, compressed: bool = 
     """Writes the arrays, whole or not at all; an OSError where that cannot be done."""
     write = np.savez_compressed if compressed else np.savez
     with replacing(file) as out:
-        write(out, allow_pickle=False, **arrays, **{CHECKSUM: _checksum(arrays)})
+        write(out, **arrays, **{CHECKSUM: _checksum(arrays)})  # before NumPy 2.1 allow_pickle would be an array's name
 
 
 def read_arrays(file: Path) -> dict[str, Array] | None:
