@@ -17,7 +17,8 @@ def tapnet(*words, program=MODULE, cwd=".", env=None, timeout=300, **options):
     """What `subprocess.run` returns; a new process if it gets options of that, or another environment for Python."""
     environment = dict(os.environ if env is None else env)
     words = [*map(str, words)]
-    if sys.platform == "linux" and program in (MODULE, CONSOLE) and not options and not _changed(environment):
+    as_usual = program in (MODULE, CONSOLE) and not options and not _changed(environment)
+    if sys.platform == "linux" and as_usual and "--reproducible" not in words:  # which must come before torch
         return _forked(words, str(Path(cwd).resolve()), program == CONSOLE, environment, timeout)
     command = [*program, *words]
     options = {"capture_output": True, "text": True, "check": False, **options}

@@ -48,7 +48,6 @@ def become(words: list[str], folder: str, console: bool, environment: dict[str, 
     os.environ.clear()
     os.environ.update(environment)
     sys.argv[1:] = words
-    sys.orig_argv[1:] = ["-m", "tapnet", *words]
     sys.path[:1] = [] if console else [folder]  # as `python -m`
 
 
