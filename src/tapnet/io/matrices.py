@@ -288,7 +288,7 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
     except (ValueError, TypeError, IndexError) as error:
         raise DataError(f"{file}: a damaged sparse matrix ({printable(error):.100})") from None
     matrix.sum_duplicates()
-    row, col = matrix.coords
+    row, col = matrix.row, matrix.col
     return size, row, col, matrix.data
 
 
