@@ -161,7 +161,7 @@ class Explorer:
     def graphs(self) -> View:
         """Every graph of the data set, in columns: file, class, nodes, edges, and what the model used it for."""
         data = self._data
-        edges = data.rowptr[data.node_ptr].diff() // 2
+        edges = data.rowptr[data.node_ptr].diff() // (1 if data.directed else 2)
         return {
             "name": data.name,
             "files": self.names.files or None,
@@ -251,7 +251,7 @@ class Explorer:
         self._check_number(number)
         assert self.encoded is not None
         data, encoded = self._data.subset([number]), self.encoded.subset([number])
-        check_size(f"graph {number}", data.num_nodes, data.num_edges // 2)
+        check_size(f"graph {number}", data.num_nodes, data.num_links)
         file = self.names.files[number] if self.names.files else None
         names = self.names.nodes_of(number) or list(map(str, range(data.num_nodes)))
         view = self._view(data, encoded, choice, names, without)
@@ -400,7 +400,7 @@ class Explorer:
         self, name: str, data: GraphDataset, encoded: GraphDataset, method: Method, choice: Choice
     ) -> View:
         model, _ = self._changed(choice)
-        _check_copies(name, method, data.num_nodes, data.num_edges // 2, self.saved.card.members)
+        _check_copies(name, method, data.num_nodes, data.num_links, self.saved.card.members)
         return _attribution_view(attribute_graph(model, FoundGraph(data, 0, name), method, encoded=encoded))
 
     def _truth(self, data: GraphDataset) -> str | None:

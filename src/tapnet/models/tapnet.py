@@ -165,6 +165,7 @@ class TAPNet(GraphClassifier):
 
     def levels(self, batch: GraphBatch) -> Iterator[Pooled]:
         """The embedded graphs, then what each block makes of them: what the readouts are taken of."""
+        batch = self.scaled(batch)
         level = Pooled(self.embedding(batch.x, batch), batch)
         yield level
         for conv, pool in zip(self.convs, self.pools, strict=True):
@@ -273,4 +274,5 @@ SPEC = ModelSpec(
     molecules=MOLECULES,
     search=SEARCH,
     prepare=_prepare,
+    keeps_directions=lambda settings: resolve(settings.pool).directed,
 )
