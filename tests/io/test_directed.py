@@ -115,8 +115,8 @@ def test_systems_for_undirected_graphs_are_refused(tmp_path):
     ):
         with pytest.raises(SettingError, match=r"undirected graphs"):
             cross_validate(dataset, model, pool=pool, folds=3, epochs=1, jobs=1)
+    (tmp_path / "m.csv").write_text("smiles,y\nCCO,0.5\nCC,0.7\n")
     with pytest.raises(SettingError, match="molecules"):
-        (tmp_path / "m.csv").write_text("smiles,y\nCCO,0.5\nCC,0.7\n")
         load_dataset(tmp_path / "m.csv", directed=True)
 
 

@@ -17,7 +17,6 @@ from tapnet.nn.pool.topk import TopKPool
 from tapnet.ops.csr import propagate
 from tests.helpers import dense
 
-
 # weights and their sums are float32
 assert_close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 few = settings(max_examples=20)

@@ -57,8 +57,10 @@ def features_note(dataset: GraphDataset, only_edges: bool = False, reads_edges: 
     used = _counted(dataset.num_features, kinds.get(own, "degree"))
     if own == "all":
         numbers = dataset.num_features - len(dataset.categories or ())
+        names = dataset.attribute_names or ()
+        named = f" ({printable(', '.join(names)):.{LONGEST_LIST}})" if len(names) == numbers else ""
         used = f"{len(dataset.categories or ())} categories" + (
-            f" and {_counted(numbers, 'number')}" if numbers else ""
+            f" and {_counted(numbers, 'number')}{named}" if numbers else ""
         )
     return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
 
