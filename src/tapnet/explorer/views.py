@@ -19,6 +19,7 @@ from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
+from tapnet.files import printable
 from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe, predicted_targets
 from tapnet.inference.attribution_fidelity import PERCENTS, REPEATS
 from tapnet.inference.explain import Explanation, Layer, explain
@@ -140,8 +141,10 @@ class Explorer:
     def _notes(self) -> list[str]:
         """What to know of the accuracy and of the data set."""
         measured = self.saved.card.cross_validation
-        unused = "" if self.data is None else features_note(self.data)
+        unused = "" if self.data is None else features_note(self.data, reads_edges=self.saved.network.reads_edges)
         notes = [baseline_warning(measured.mean, measured.baseline, measured.metric) if measured else "", unused]
+        if (names := self.saved.card.attribute_names) and not unused:  # which names them, too
+            notes.append(f"a node's numbers are {printable(', '.join(names)):.{LONGEST_NOTE}}")
         return [note for note in notes if note]
 
     def _sliders(self, settings: Any) -> View:
