@@ -110,6 +110,12 @@ class GraphBatch:
             return once
         return ends[:, ends[0] < ends[1]]
 
+    @property
+    def isolated(self) -> Tensor:
+        """[N] bool: the nodes without an edge, in either direction."""
+        alone = self.degree == 0
+        return alone if self.transposed is None else alone & (self.transposed[0].diff() == 0)
+
     def to(self, device: torch.device | str) -> GraphBatch:
         """The same graphs on another device."""
         tensors = {key: getattr(self, key).to(device) for key in ("x", "y", "ptr", "rowptr", "col")}
