@@ -515,7 +515,8 @@ class GraphDataset:
         """Makes a data set of molecules; hydrogens are counted at their atom and are no nodes.
 
         Atoms carry their element, degree, charge, hydrogens, aromaticity, hybridisation, whether they are in a ring,
-        and chirality, and as numbers their shares of logP, refractivity, polar surface and surface; bonds their type, whether they are conjugated or in a ring, and stereo. RDKit is needed.
+        and chirality, and as numbers their shares of logP, refractivity, polar surface and surface; bonds their type,
+        whether they are conjugated or in a ring, and stereo. RDKit is needed.
 
         Args:
             smiles: The SMILES of each molecule: a list, or a column of a pandas DataFrame.
