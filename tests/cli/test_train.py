@@ -352,3 +352,15 @@ def test_final_stands_alone_or_takes_a_kind_and_the_model_says_how_sure_it_is(tm
     assert (tmp_path / found["written"]).stat().st_size > 5000
     graph = json.loads(tapnet("show", "run", 0, "--json", cwd=tmp_path).stdout)
     assert graph["probabilities"] == pytest.approx(list(rows[0]["probabilities"].values()), abs=1e-5)
+
+
+def test_systems_for_undirected_graphs_are_refused_where_directions_are_asked_for(tmp_path):
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    for i in range(6):
+        nx.write_graphml(nx.DiGraph([(0, 1), (1, 2)] if i % 2 else [(1, 0), (2, 1)]), folder / f"{i}.graphml")
+    rows = [f"{i}.graphml,{i % 2}" for i in range(6)]
+    (folder / "labels.csv").write_text("\n".join(["graph,class", *rows]))
+    for command in (("train", "--pool", "mincut"), ("tune", "--model", "wl"), ("compare", "--systems", "tapnet,wl")):
+        refused = tapnet(command[0], folder, "--directed", *command[1:], "--out", tmp_path / "run")
+        assert (refused.returncode, "undirected graphs" in refused.stderr) == (2, True), refused.stderr

@@ -66,6 +66,7 @@ Task = Annotated[
 Threshold = Annotated[
     float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
 ]
+Directed = Annotated[bool, in_data("--directed", help="Keep the directions of edges.")]
 Split = Annotated[
     str | None,
     in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
@@ -124,6 +125,7 @@ def train(
     target: Target = None,
     task: Task = None,
     threshold: Threshold = None,
+    directed: Directed = False,
     split: Split = None,
     metric: MetricNames = None,
     select_by: SelectBy = None,
@@ -215,7 +217,7 @@ def train(
         "lr": lr,
         "weight_decay": weight_decay,
     }
-    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
     known = inspect.signature(cross_validate).parameters.keys() - {"pool", "conv"}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= named_settings(other_settings or [], known)

@@ -52,7 +52,8 @@ class Attributions:
         nodes: ``[N]`` the attribution of each node.
         errors: ``[N]`` its standard error: 0 but for Shapley values that are sampled.
         edge_ptr: ``[G + 1]`` the same for edges; all 0 where edges were not asked for.
-        edge_index: ``[2, E]`` both ends, as numbers within the graph, the smaller one first.
+        edge_index: ``[2, E]`` both ends, as numbers within the graph: the smaller one first, or where the edge
+            begins.
         edges: ``[E]`` what the value loses without the edge, whatever the method.
     """
 
@@ -278,17 +279,19 @@ class Probe:
         source = repeated(torch.arange(data.num_nodes), data.degree)  # of all nodes
         target = data.col + data.node_ptr[owner[source]]
         there = torch.from_numpy(np.lexsort((source.numpy(), target.numpy())))  # the place of each edge's reverse
-        once = (source < target).nonzero().flatten()
+        once = torch.arange(len(target)) if data.directed else (source < target).nonzero().flatten()
         graph = owner[source[once]]
         first = data.rowptr[data.node_ptr[graph]]
-        entries = torch.stack([once - first, there[once] - first])  # within the edges of the graph
+        # within the edges of the graph
+        entries = (once - first).unsqueeze(0) if data.directed else torch.stack([once - first, there[once] - first])
 
         def all_but_one(parts: Tensor, batch: GraphBatch) -> GraphBatch:
             kept = torch.ones(len(batch.col), dtype=torch.bool)
             kept[(batch.rowptr[batch.ptr[:-1]] + entries[:, parts]).flatten()] = False
             return _with_edges(batch, kept)
 
-        ends = torch.stack([graph, source[once] - data.node_ptr[graph], data.col[once].long()])
+        row, col = source[once] - data.node_ptr[graph], data.col[once].long()
+        ends = torch.stack([graph, col, row] if data.directed else [graph, row, col])
         return ends, self.value[graph] - self._values(self._run(graph, all_but_one), graph)
 
     def empty_values(self, graph: Tensor) -> FloatArray:

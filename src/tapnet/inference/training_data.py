@@ -19,7 +19,7 @@ from tapnet.io.locate import find
 def load_graphs(
     model: SavedModel, dataset: str | Path | None = None, data_dir: str | Path | None = None
 ) -> GraphDataset:
-    """Loads a data set as the training data of a model were loaded: with its features, targets and threshold.
+    """Loads a data set as the training data of a model were loaded: its features, targets, threshold and directions.
 
     Args:
         model: A model with the features that are wanted.
@@ -40,6 +40,7 @@ def load_graphs(
         kind = find(dataset, data_dir, download=False).layout.kind
     options: dict[str, Any] = {"features": model.features, "download": False}
     options |= {"threshold": model.card.threshold} if kind == "matrices" else {}
+    options |= {"directed": model.card.directed} if kind != "molecules" else {}
     found: GraphDataset | None = None
     for targets in _target_options(model):
         with suppress(DataError, SettingError):  # such as two columns that could be the target
@@ -75,7 +76,8 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
     problem: TapnetError | None = None
     places: tuple[str | Path, ...] = (model.name, *model.data_places)
     for place, targets in product(places, _target_options(model)):
-        options = {"features": model.features, "download": False, "threshold": model.card.threshold, **targets}
+        options: dict[str, Any] = {"features": model.features, "download": False, **targets}
+        options |= {"threshold": model.card.threshold, "directed": model.card.directed}
         try:
             with warnings.catch_warnings(record=True) as notes:  # of data that may be none of the model's
                 warnings.simplefilter("always")

@@ -66,6 +66,7 @@ def read_matrices(
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
     threshold: float | None = None,
+    directed: bool = False,
 ) -> GraphDataset:
     """Reads a folder of matrices, or the file of one.
 
@@ -78,6 +79,7 @@ def read_matrices(
             :func:`tapnet.io.tables.list_graphs`.
         task: What the target columns hold, where it is not what would be found.
         threshold: Entries whose absolute value is not larger are no edges; by default zeros are none.
+        directed: Whether an entry in row i and column j is an edge from i to j only.
 
     Returns:
         The data set.
@@ -114,9 +116,10 @@ def read_matrices(
         node_attributes=nodes.numbers,
         edge_weight=np.concatenate([m.weight for m in matrices]),
         source=str(place),
+        directed=directed,
     )
     notes = [*nodes.notes]
-    if asymmetric := sum(map(_is_asymmetric, matrices)):
+    if asymmetric := 0 if directed else sum(map(_is_asymmetric, matrices)):
         notes.append(
             f"{place}: {asymmetric} of {len(matrices)} matrices are not symmetric: an edge in one direction counts for "
             "both, and where the two weights differ their mean counts"
