@@ -27,7 +27,7 @@ from tapnet.nn.pool.registry import list_pools
 from tests.helpers.graphs import datasets, write_graph
 from tests.helpers.pages import make_model
 
-METHODS = ("occlusion", "masking", "shapley", "gradients")
+METHODS = ("surrogate", "occlusion", "masking", "shapley", "gradients")
 SYSTEMS = ["tapnet", "gin", "dgcnn", "diffpool", "gunet", "sagpool", "eigenpool", "haarpool", "pscn"]
 POOLS = ["topk", "sort", "diff", "sag", "eigen", "haar", "none"]
 CASES = [*((name, {}) for name in SYSTEMS), *(("tapnet", {"pool": pool}) for pool in POOLS)]
@@ -329,7 +329,7 @@ def test_an_explanation_has_both_attributions_and_what_pooling_kept(run):
     assert sum(n.kept for n in found.nodes) == sum(len(layer.kept) for layer in found.layers)
     assert found == model.explain(load_dataset("MUTAG")[3])
     text = found.report()
-    assert "attribution by occlusion" in text
+    assert "attribution by surrogate" in text
     assert found.fidelity.sentence in text
     names = {"prediction", "probabilities", "method", "nodes", "edges", "groups", "fidelity", "target", "unit"}
     values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
