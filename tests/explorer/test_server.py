@@ -174,7 +174,7 @@ def test_an_unknown_category_is_a_note_and_not_an_error(client):
 # ---- what a prediction rests on ----
 
 
-@pytest.mark.parametrize("method", ["occlusion", "shapley", "gradients"])
+@pytest.mark.parametrize("method", ["surrogate", "occlusion", "masking", "shapley", "gradients"])
 def test_an_attribution_is_that_of_the_model_with_its_fidelity(client, saved, method):
     found = client.get("/api/graphs/3/attribution", params={"method": method}).json()
     want = saved.explain(3, method)
@@ -195,7 +195,7 @@ def test_sliders_and_files_have_attributions_of_their_own(client):
     assert client.post("/api/attribution", params={"name": "a.json"}, content=b"{").status_code == 422
 
 
-@pytest.mark.parametrize("method", ["occlusion", "shapley"])
+@pytest.mark.parametrize("method", ["surrogate", "occlusion", "shapley"])
 def test_a_graph_that_would_take_too_long_is_refused(client, method):
     numbers = range(3_000)
     path = node_link("C" * len(numbers), [(i, i + 1) for i in numbers[:-1]])

@@ -26,7 +26,7 @@ def explain(
         Literal["surrogate", "occlusion", "masking", "shapley", "gradients"],
         typer.Option(
             metavar="METHOD",
-            help="surrogate (linear model of the network with most nodes hidden), occlusion (node removed), masking "
+            help="surrogate (linear model of the network with random nodes hidden), occlusion (node removed), masking "
             "(node with mean features), shapley, or gradients (integrated).",
         ),
     ] = "surrogate",

@@ -36,8 +36,8 @@ COALITIONS = 8192  # of a sampled graph, as far as that gives from 16 to 256 pai
 FEWEST_PAIRS, MOST_PAIRS = 16, 256
 BOOLEANS_AT_ONCE = 1 << 26
 STEPS = 64  # of integrated gradients
-HIDDEN = 0.6  # of the nodes in each copy for the surrogate
-COPIES_PER_TERM = 3  # of its nodes and edges, as far as these bounds allow
+MOST_HIDDEN = 0.9  # of the nodes in a copy for the surrogate: from none to so many
+COPIES_PER_TERM = 6  # of its nodes and edges, as far as these bounds allow
 FEWEST_COPIES, MOST_COPIES = 64, 8192
 SURROGATE_FLOATS = 1 << 23  # of its terms in all copies
 RIDGE = 1.0
@@ -90,8 +90,8 @@ def attribute_graphs(
         model: Any trained network.
         dataset: The graphs, as they are loaded; they are encoded here.
         graphs: The numbers of some graphs; None: all.
-        method: ``"surrogate"`` (a linear model of nodes and edges, fitted to what the network says of copies with most
-            nodes hidden), ``"occlusion"`` (what the value loses without the node), ``"masking"`` (what it loses if the
+        method: ``"surrogate"`` (a linear model of nodes and edges, fitted to what the network says of copies with
+            random nodes hidden), ``"occlusion"`` (what the value loses without the node), ``"masking"`` (what it loses if the
             node stays, but has the mean features of the graph's nodes), ``"shapley"`` (the node's share of the value
             over all orders in which nodes can be added; exact up to 12 nodes, else sampled) or ``"gradients"``
             (integrated gradients from features that are all zero).
@@ -360,14 +360,16 @@ class Probe:
     def surrogate(self, graph: int) -> tuple[FloatArray, FloatArray]:
         """``[n]`` and ``[e]`` what the nodes and edges of a graph do in a linear model of the network's values.
 
-        The network is asked for copies of the graph in which most nodes are hidden: they have the mean features of the
+        The network is asked for copies of the graph in which some nodes are hidden: they have the mean features of the
         graph's nodes, and there is no edge between two of them. So the copies are as large as the graph, other than
         those that lack nodes.
         """
         data, one = self._data_with_rows[0], self.encoded.batch([graph])
         ends, nodes = one.edges_once.numpy(), one.num_nodes
         copies = surrogate_copies(nodes, ends.shape[1])
-        visible = np.random.default_rng([nodes, copies]).random((copies, nodes)) >= HIDDEN
+        draw = np.random.default_rng([nodes, copies])
+        hidden = draw.uniform(0, MOST_HIDDEN, (copies, 1))  # few show what takes many nodes at once, many what few do
+        visible = draw.random((copies, nodes)) >= hidden
         shown, mean = torch.from_numpy(visible), self._mean_rows[graph]
 
         def some_hidden(parts: Tensor, batch: GraphBatch) -> GraphBatch:
