@@ -411,8 +411,6 @@ def speed(data_dir: Path, work: Path, tiny: bool) -> dict[str, Any]:
 
 # ---- tables ----
 
-NAMES = {"shapley": "Shapley", "gradients": "gradients"}
-
 
 def tables(results: dict[str, Any]) -> Iterator[str]:
     """The lines of the tables in docs/explanations.md."""
@@ -428,8 +426,9 @@ def tables(results: dict[str, Any]) -> Iterator[str]:
     yield "| nodes are | motif | accuracy | " + " | ".join(columns) + " |"
     yield "|---" * (3 + len(columns)) + "|"
     for row in results["motifs"]["rows"]:
-        head = f"| {'a random label' if row['labels'] else 'their degree'} | {row['motif']} | {row['accuracy']:.0%} | "
-        yield head.replace("%", " %") + " | ".join(_cell(row["methods"], method, "nodes") for method in columns) + " |"
+        what = "a random label" if row["labels"] else "their degree"
+        head = f"| {what} | {row['motif']} | {100 * row['accuracy']:.0f} % | "
+        yield head + " | ".join(_cell(row["methods"], method, "nodes") for method in columns) + " |"
     yield "| against GNNExplainer | " + " | ".join(METHODS) + " |"
     yield "|---" * (1 + len(METHODS)) + "|"
     ratios = (results["speed"]["ratio"][method] for method in METHODS)
@@ -438,7 +437,8 @@ def tables(results: dict[str, Any]) -> Iterator[str]:
 
 def _table(title: str, systems: dict[str, Any], methods: Sequence[str], what: str) -> Iterator[str]:
     """One line for each method; the mean over the folds of every system."""
-    yield f"| {title} | " + " | ".join(f"{n}, {np.mean(s['accuracy']):.0%}" for n, s in systems.items()) + " |"
+    heads = (f"{name}, {100 * np.mean(system['accuracy']):.0f} %" for name, system in systems.items())
+    yield f"| {title} | " + " | ".join(heads) + " |"
     yield "|---" * (1 + len(systems)) + "|"
     for method in dict.fromkeys(methods):
         yield f"| {method} | " + " | ".join(_cell(s["methods"], method, what) for s in systems.values()) + " |"

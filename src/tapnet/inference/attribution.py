@@ -91,9 +91,9 @@ def attribute_graphs(
         dataset: The graphs, as they are loaded; they are encoded here.
         graphs: The numbers of some graphs; None: all.
         method: ``"surrogate"`` (a linear model of nodes and edges, fitted to what the network says of copies with
-            random nodes hidden), ``"occlusion"`` (what the value loses without the node), ``"masking"`` (what it loses if the
-            node stays, but has the mean features of the graph's nodes), ``"shapley"`` (the node's share of the value
-            over all orders in which nodes can be added; exact up to 12 nodes, else sampled) or ``"gradients"``
+            random nodes hidden), ``"occlusion"`` (what the value loses without the node), ``"masking"`` (what it loses
+            if the node stays, but has the mean features of the graph's nodes), ``"shapley"`` (the node's share of the
+            value over all orders in which nodes can be added; exact up to 12 nodes, else sampled) or ``"gradients"``
             (integrated gradients from features that are all zero).
         target: The class, label or number to speak of, by its name; None: the predicted class, the most probable
             label, or the first number.
