@@ -230,10 +230,10 @@ def is_symmetric_loop(rowptr: Array, col: Array) -> bool:
         for e in range(rowptr[i], rowptr[i + 1]):
             row[e] = i
     for e in range(len(col)):
-        i, j = np.uint64(row[e]), np.uint64(col[e])
+        a, b = np.uint64(row[e]), np.uint64(col[e])
         for z, sign in (
-            (i << np.uint64(32) | j, np.uint64(1)),
-            (j << np.uint64(32) | i, np.uint64(0xFFFFFFFFFFFFFFFF)),
+            (a << np.uint64(32) | b, np.uint64(1)),
+            (b << np.uint64(32) | a, np.uint64(0xFFFFFFFFFFFFFFFF)),
         ):
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -282,8 +282,8 @@ def _induced_columns_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Ar
     ends = np.empty((2, at), np.int64)
     first, second = ends[0], ends[1]
     for i in range(at):
-        e = np.uint64(kept[i])
-        first[i], second[i] = number[np.uint64(rows[e])], number[np.uint64(columns[e])]
+        edge = np.uint64(kept[i])
+        first[i], second[i] = number[np.uint64(rows[edge])], number[np.uint64(columns[edge])]
     return ends, kept[:at]
 
 
@@ -314,8 +314,8 @@ def _inverse_degree_loop(rowptr: Array, out: Array) -> None:
 
 def nodes_and_edges(graphs: Tensor, node_ptr: Tensor, rowptr: Tensor) -> tuple[Tensor, Tensor]:
     """The numbers of all nodes and of all edges of some graphs, one graph after another."""
-    nodes = concatenated_ranges(node_ptr[graphs], node_ptr.diff()[graphs])
-    return nodes, concatenated_ranges(rowptr[nodes], rowptr.diff()[nodes])
+    nodes = concatenated_ranges(node_ptr[graphs], node_ptr[graphs + 1] - node_ptr[graphs])
+    return nodes, concatenated_ranges(rowptr[nodes], rowptr[nodes + 1] - rowptr[nodes])
 
 
 @kernel
