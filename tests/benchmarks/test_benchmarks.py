@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import cases, measure
+from benchmarks import cases, mapped, measure
 from benchmarks.data import STATISTICS, bench_dataset, generated
 from benchmarks.measure import Ratio, compare
+from tapnet import load_dataset
 from tapnet.nn.tap import TAPooling
 
 ROOT = Path(__file__).parent.parent.parent
@@ -88,3 +89,11 @@ def test_the_limits_are_measured():
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "memory bandwidth" in result.stdout
+
+
+def test_the_generated_copy_is_read_as_if_it_had_been_parsed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
+    mapped.write_copy(tmp_path / "GENERATED", 30)
+    dataset = load_dataset(tmp_path / "GENERATED")
+    assert (len(dataset), dataset.num_nodes, dataset.num_edges) == (30, 30 * mapped.NODES, 30 * mapped.EDGES)
+    assert dataset.nbytes == pytest.approx(30 * mapped.BYTES_A_GRAPH, rel=0.01)

@@ -8,7 +8,7 @@ from torch import Tensor
 from tapnet.data.dataset import GraphDataset
 
 WHOLE_BYTES = 1 << 31  # data sets of at most so many bytes are shuffled as a whole
-BLOCK_BYTES, WINDOW_BLOCKS = 1 << 20, 256  # what is read in one stretch, and how many stretches are mixed
+BLOCK_BYTES, WINDOW_BLOCKS = 1 << 22, 64  # what is read in one stretch, and how many stretches are mixed
 
 
 def shuffle(graphs: Tensor, dataset: GraphDataset, generator: torch.Generator) -> Tensor:
