@@ -6,8 +6,10 @@ import warnings
 import pytest
 
 from tapnet import load_dataset
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, DataNote, SettingError
+from tapnet.io.graph_folder import require_targets
 from tapnet.io.molecules import read_molecule_table, read_molecules
+from tapnet.io.splits import choose_splits
 
 Chem = pytest.importorskip("rdkit.Chem")
 
@@ -190,3 +192,23 @@ def test_real_tables(real_data, name, target, task, shape):
     assert dataset.nodes_per_graph[:100].tolist() == [mol.GetNumAtoms() for mol in mols]
     edges = [dataset[i].num_edges // 2 for i in range(100)]
     assert edges == [mol.GetNumBonds() for mol in mols]
+
+
+def test_a_table_without_a_target_asks_for_its_column(tmp_path):
+    (tmp_path / "m.csv").write_text("smiles,activity\nCCO,<3.5\nCCN,<3\nCCC,>2\n")
+    with pytest.warns(UserWarning, match="no target"):
+        dataset = load_dataset(tmp_path / "m.csv")
+    with pytest.raises(DataError, match="activity") as error:
+        require_targets(dataset)
+    assert "labels.csv" not in str(error.value)
+
+
+def test_rows_without_a_part_are_in_no_part_of_the_split(tmp_path):
+    rows = ["CCO,train,1", "CCN,,2", "CCC,train,3", "CCCC,test,4", "CO, ,1", "CN,val,2"]
+    (tmp_path / "m.csv").write_text("\n".join(["smiles,part,y", *rows]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataset = load_dataset(tmp_path / "m.csv", target="y", task="regression")
+    with pytest.warns(DataNote, match="2 graphs"):
+        (split,) = choose_splits("column:part", dataset, 10).parts
+    assert [part.tolist() for part in (split.train, split.validation, split.test)] == [[0, 2], [5], [3]]

@@ -40,22 +40,26 @@ def test_at_a_glance_is_the_papers_own_table_with_ours_beside(mutag, store_resul
     store_results(store, mutag, TAPNET, 20, EASY)
     store_results(store, mutag, TOPK, 20, HARD)
     store_results(store, mutag, target.rows[0], 10, EASY)
+    for row, scores in ((TAPNET, EASY), (TOPK, HARD)):
+        store_results(store, replace(mutag, name="PTC"), row, 20, scores)
     cells = cells_of(target, target.datasets, ["paper", "fair"], store.results())
     (section,) = overview(target, cells, {"MUTAG": 24})
     rows = {name: tuple(values) for name, *values in section.rows}
     assert section.header == ("", "MUTAG", "PTC")
+    assert "Net_sort (all data sets)" in section.notes[1]
+    assert "Net_diff (PTC)" in section.notes[1]
     assert [*rows][:5] == ["graphs", "nodes", "classes", "majority class", "folds × epochs"]
     assert rows["graphs"] == ("24 of 188", "344")
     assert rows["nodes"] == ("17.9", "25.5")
     assert rows["classes"] == ("2", "2")
     assert rows["majority class"] == ("–", "55.8")  # of the whole set
-    assert rows["folds × epochs"] == ("10 × 20", "")
-    assert rows["TAPNet"] == ("93.8 / 90.9 / –", "73.4 / – / –")
-    assert rows["Net_top-k"] == ("– / 71.3 † / –", "71.5 / – / –")
+    assert rows["folds × epochs"] == ("10 × 20", "10 × 20")
+    assert rows["TAPNet"] == ("93.8 / 90.9 / –", "73.4 / 90.9 / –")
+    assert rows["Net_top-k"] == ("– / 71.3 † / –", "71.5 / 71.3 † / –")
     assert rows["Net_diff"] == ("– / 90.9 (10 × 10) / –", "70.9 / – / –")
-    assert rows["Net_sort"] == ("– / – / –", "70.6 / – / –")
+    assert "Net_sort" not in rows
     alone = [cell for cell in cells if cell.dataset == "PTC"]
-    assert overview(target, alone, {}) == overview(TARGETS["connectivity"], cells, {}) == []
+    assert overview(target, alone, {}) == []
 
 
 def test_a_picture_marks_what_differs_and_what_has_other_epochs(mutag, store_results, tmp_path, cells_of):
@@ -109,6 +113,18 @@ def test_the_table_of_connectivity_has_a_line_for_each_layer(cells_of):
     (section,) = make_sections(target, cells, {}, {})
     shown = [row[5] for row in section.rows if row[:2] == ("TAPNet", "paper")]
     assert shown == [f"{100 * line['isolated'] / line['nodes']:.1f} %" for line in lines[1:]]
+
+
+def test_connectivity_at_a_glance_has_the_numbers_of_the_layers(cells_of):
+    target = TARGETS["connectivity"]
+    cells = cells_of(target, ["PTC", "IMDB-MULTI", "REDDIT-MULTI5K"], ["paper"], Store(RESULTS).results())
+    (glance,) = overview(target, cells, {})
+    assert glance.header == ("", "PTC", "IMDB-MULTI")
+    rows = {name: values for name, *values in glance.rows}
+    lines = [line for line in csv_rows(target, cells) if (line["system"], line["dataset"]) == ("TAPNet", "PTC")][1:]
+    shares = [f"{100 * line['isolated'] / line['nodes']:.1f}" for line in lines]
+    assert [cell.split()[0] for cell in rows["TAPNet"][0].split(" / ")] == shares
+    assert rows["input"][0].endswith("(1.0)")
 
 
 def test_a_picture_of_connectivity_shows_one_protocol_and_names_it(cells_of):

@@ -6,6 +6,7 @@ from tapnet.cli.compare import compare
 from tapnet.cli.datasets import datasets
 from tapnet.cli.explain import explain
 from tapnet.cli.explore import explore
+from tapnet.cli.merge import merge
 from tapnet.cli.models import models
 from tapnet.cli.pools import pools
 from tapnet.cli.predict import predict
@@ -16,5 +17,19 @@ from tapnet.cli.tune import tune
 
 __all__ = ["app", "main"]
 
-for _command in (datasets, train, tune, compare, predict, explain, show, explore, models, pools, reproduce, bench):
+for _command in (
+    datasets,
+    train,
+    tune,
+    compare,
+    predict,
+    explain,
+    show,
+    explore,
+    models,
+    pools,
+    reproduce,
+    merge,
+    bench,
+):
     app.command(cls=Command)(_command)

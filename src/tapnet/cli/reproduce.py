@@ -38,7 +38,7 @@ def reproduce(
     target: Annotated[
         str,
         typer.Argument(
-            help="table1 to table5, lambda, norm, pools, connectivity, coarsening, voting, architecture, or all."
+            help="table1 to table5, lambda, norm, pools, connectivity; overview, coarsening, voting, architecture; all."
         ),
     ],
     datasets: Annotated[str | None, typer.Option(help="Some of the target's data sets, such as PTC,MUTAG.")] = None,

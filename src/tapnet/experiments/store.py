@@ -1,4 +1,7 @@
-"""Results on disk: a JSON file for each trial, named by its key; checkpoints and models beside. Writes are atomic."""
+"""Results on disk: a JSON file for each trial, named by its key, or many packed as lines; checkpoints and models.
+
+Writes are atomic.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +31,11 @@ from tapnet.inference.model_file import RUN, ModelCard, read_model, write_model
 from tapnet.models.registry import find_model
 
 MAX_TEXT_BYTES = 1 << 28  # of a result or a run's page; ten curves of the longest kind
+MAX_PACKED_BYTES = 1 << 32
 MAX_CHECKPOINT_BYTES = 1 << 36
+PACKED = ".jsonl"  # a file of many results, which `tapnet.experiments.merge` writes
 _KEY = re.compile(r"[0-9a-f]{16}")  # `Trial.key`
+_LINE_KEY = re.compile(rb'\{"key":"([0-9a-f]{16})"')
 
 
 class TrialStore:
@@ -57,6 +64,8 @@ class TrialStore:
 @dataclass(frozen=True)
 class Store(TrialStore):
     """A folder of results: ``trials/KEY.json``, ``models/KEY.safetensors``, ``checkpoints/KEY.pt``, ``run.json``.
+
+    Results that `tapnet.experiments.merge.merge_trials` packed into ``trials/*.jsonl`` count as well.
 
     Several programs may share one: a trial is trained by the program that has claimed it.
 
@@ -175,8 +184,9 @@ class Store(TrialStore):
 
     def results(self) -> Iterator[TrialResult]:
         """Every result that is there and whole, whatever its trial; files may have come from another machine."""
-        for file in sorted((self.folder / "trials").glob("*.json")):
-            if _KEY.fullmatch(file.stem) and (result := self._load(file.stem)) is not None:
+        trials = self.folder / "trials"
+        for key in sorted({*(file.stem for file in result_files(trials)), *_packed(trials)}):
+            if (result := self._load(key)) is not None:
                 yield result
 
     def _load(self, key: str) -> TrialResult | None:
@@ -189,21 +199,13 @@ class Store(TrialStore):
             return None
 
     def _read(self, key: str) -> TrialResult | None:
-        file = self._result_file(key)
         try:
-            values = json.loads(_content(file, MAX_TEXT_BYTES))
-            if values.pop("digest") != digest(values) or values["key"] != key:
-                raise ValueError(NOT_AS_WRITTEN)
-            result = TrialResult.from_dict(values)
-            if not _is_sound(result):
-                raise ValueError("no trial gives this")
-            return result if result.trial.key == key else None  # else a setting was added since, with a default
+            content = _content(self._result_file(key), MAX_TEXT_BYTES)
         except FileNotFoundError:
-            return None
-        except SettingError:
-            return None  # of a version that knows other settings; not damaged
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
+            content = _packed(self.folder / "trials").get(key, b"")
+        except ValueError:
             raise _DamagedError(NOT_AS_WRITTEN) from None
+        return _parse(key, content) if content else None
 
     def save_run(self, values: Mapping[str, Any]) -> None:
         """Stores what the folder's last run was, with its checksum: its settings, its trials and their summary."""
@@ -234,7 +236,11 @@ class Store(TrialStore):
         try:
             self._read(key)  # once more: it may have been replaced before it was claimed
         except _DamagedError as error:
-            _set_aside(self._result_file(key), f"{error}; its trial counts as not done")
+            file, what = self._result_file(key), f"{error}; its trial counts as not done"
+            if os.path.lexists(file):
+                _set_aside(file, what)
+            else:
+                warnings.warn(f"{file.parent}: the packed result {key} is {what}", DamagedFileWarning, stacklevel=2)
 
     def _model_problem(self, trial: Trial) -> str | None:
         """What is wrong with the model of a trial whose result is stored."""
@@ -319,6 +325,62 @@ def _is_sound(result: TrialResult) -> bool:
         and result.trial.tested == any(name.startswith("test_") for name in result.curves)
         and (math.isfinite(result.reading.score) or not result.trial.tested)  # settings may be such that it diverges
     )
+
+
+def result_files(trials: Path) -> list[Path]:
+    """The files of single results, sorted by their keys."""
+    return sorted(file for file in trials.glob("*.json") if _KEY.fullmatch(file.stem))
+
+
+def packed_lines(file: Path) -> dict[str, bytes]:
+    """The lines of a packed file by their keys, unchecked; what is no line of it is said."""
+    try:
+        lines = _content(file, MAX_PACKED_BYTES).splitlines(keepends=True)
+    except (ValueError, TapnetError) as error:
+        warnings.warn(f"{file}: {str(error).removeprefix(f'{file}: ')}", DamagedFileWarning, stacklevel=2)
+        return {}
+    keys = [_LINE_KEY.match(line) for line in lines]
+    if strange := [str(number) for number, key in enumerate(keys, 1) if key is None]:
+        some = ", ".join(strange[:5]) + (" …" if len(strange) > 5 else "")
+        warnings.warn(f"{file}: no results in line {some}", DamagedFileWarning, stacklevel=2)
+    return {key[1].decode(): line for key, line in zip(keys, lines, strict=True) if key is not None}
+
+
+def _packed(trials: Path) -> dict[str, bytes]:
+    """Every packed result by its key."""
+    files = []
+    for file in sorted(trials.glob(f"*{PACKED}")):
+        with suppress(OSError):
+            stat = file.stat()
+            files.append((file, stat.st_size, stat.st_mtime_ns))
+    return _lines_of(tuple(files))
+
+
+@lru_cache(maxsize=4)
+def _lines_of(files: tuple[tuple[Path, int, int], ...]) -> dict[str, bytes]:
+    return {key: line for file, _, _ in files for key, line in packed_lines(file).items()}
+
+
+def check_line(key: str, line: bytes) -> str:
+    """The data set of a stored result; a ``ValueError`` for one that is not what was written."""
+    values = json.loads(line)
+    _parse(key, line)
+    return str(values["trial"]["dataset"])
+
+
+def _parse(key: str, line: bytes) -> TrialResult | None:
+    try:
+        values = json.loads(line)
+        if values.pop("digest") != digest(values) or values["key"] != key:
+            raise ValueError(NOT_AS_WRITTEN)
+        result = TrialResult.from_dict(values)
+        if not _is_sound(result):
+            raise ValueError("no trial gives this")
+        return result if result.trial.key == key else None  # else a setting was added since, with a default
+    except SettingError:
+        return None  # of a version that knows other settings; not damaged
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, zlib.error):
+        raise _DamagedError(NOT_AS_WRITTEN) from None
 
 
 NOT_AS_WRITTEN = "damaged: its content is not what was written"

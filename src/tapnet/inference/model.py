@@ -702,7 +702,7 @@ def _data_places(file: Path) -> tuple[Path, ...]:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if (folder / RUN).is_file():
                 data = json.loads((folder / RUN).read_bytes())["data"]
-                near = [folder / data["relative"]] if data.get("relative") else []
+                near = [os.path.normpath(folder / data["relative"])] if data.get("relative") else []
                 return tuple(map(Path, [*near, *([data["source"]] if data["source"] else [])]))
     return ()
 

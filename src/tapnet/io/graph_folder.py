@@ -470,6 +470,9 @@ def require_targets(dataset: GraphDataset) -> None:
             raise DataError(f"{dataset.name}: every graph has the same targets; there is nothing to learn")
         return
     if dataset.classes == (None,):
+        if dataset.smiles is not None:
+            columns = f"of {', '.join(dataset.graph_columns)}" if dataset.graph_columns else "(it has none so far)"
+            raise DataError(f"{dataset.source}: no target is known; name the column to predict {columns}")
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from torch import Tensor
 from tapnet.data.checks import graph_codes
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.splits import Split, Splits, grouped_folds, split_by_folds
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.files import read_regular, write_atomically
 
 WORDS = ("random", "scaffold", "deduplicate", "group:COLUMN", "column:NAME", "FILE.json")
@@ -86,8 +87,12 @@ def _column(dataset: GraphDataset, name: str) -> Sequence[Hashable]:
 
 def _by_names(values: Sequence[Hashable], column: str) -> Split:
     found: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
+    empty = 0
     for i, value in enumerate(values):
         part = PARTS.get(str(value).strip().lower())
+        if part is None and not str(value).strip():
+            empty += 1
+            continue
         if part is None:
             raise DataError(
                 f"the column {column!r} says {value!r} of graph {i}, where train, validation or test belongs"
@@ -95,6 +100,8 @@ def _by_names(values: Sequence[Hashable], column: str) -> Split:
         found[part].append(i)
     if not found["train"] or not found["test"]:
         raise DataError(f"the column {column!r} names no graphs for training, or none for testing")
+    if empty:
+        warnings.warn(f"{empty} graphs have no part in the column {column!r} and are left out", DataNote, stacklevel=2)
     parts = {name: torch.tensor(numbers) for name, numbers in found.items()}
     return Split(parts["train"], parts["validation"] if found["validation"] else None, parts["test"])
 

@@ -113,8 +113,8 @@ class Cell:
         folds = f"{n}" if n == t.folds else f"{n} of {t.folds}"
         return f"{folds} × {t.training.epochs}" if self.has_epochs else f"{folds} folds"
 
-    def to_dict(self, target: str) -> dict[str, Any]:
-        """The cell as a row of the CSV file."""
+    def to_dict(self, target: str, digits: int = 2) -> dict[str, Any]:
+        """The cell as a row of the CSV file, rounded to so many digits."""
         s, against = self.summary, self.against_tapnet
         first = self.results[0] if self.results else None
         values: dict[str, Any] = {
@@ -126,19 +126,19 @@ class Cell:
             "protocol": self.protocol,
             "paper_mean": self.printed and self.printed.mean,
             "paper_std": self.printed and self.printed.std,
-            "mean": s and round(s.mean, 2),
-            "std": s and round(s.std, 2),
+            "mean": s and round(s.mean, digits),
+            "std": s and round(s.std, digits),
         }
         others = s.other_readings if s else {}
         for name, words in (("common_epoch", COMMON_EPOCH), ("last_epoch", "last epoch")):
             mean, std = others.get(words, (None, None))
-            values[f"{name}_mean"], values[f"{name}_std"] = mean and round(mean, 2), std and round(std, 2)
+            values[f"{name}_mean"], values[f"{name}_std"] = mean and round(mean, digits), std and round(std, digits)
         return values | {
             "folds": len(self.results) or None,
             "epochs": (first and s and s.has_epochs and first.trial.training.epochs) or None,
-            "difference_from_tapnet": against and round(against.difference, 2),
-            "half_width_95": against and round(against.half_width, 2),
-            "p_against_tapnet": against and round(against.p_value, 4),
+            "difference_from_tapnet": against and round(against.difference, digits),
+            "half_width_95": against and round(against.half_width, digits),
+            "p_against_tapnet": against and round(against.p_value, digits + 2),
             "parameters": (first and first.parameters) or None,
             "seconds": round(sum(r.seconds for r in self.results), 1) or None,
             "data": first and first.trial.data,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapnet.paper.cells import Cell
-from tapnet.paper.tables import DIFFERS, connectivity_by_layer, remark, usual_folds_and_epochs
+from tapnet.paper.tables import DIFFERS, connectivity_by_layer, not_run, remark, usual_folds_and_epochs
 from tapnet.paper.targets import LAMBDAS, Row, Target
 from tapnet.training.protocol import PROTOCOLS
 from tapnet.viz.style import COLOURS, INK, new_figure, save
@@ -75,7 +75,7 @@ def draw_accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell])
         ax.set_xlabel("accuracy in percent", fontsize=8)
     for ax in axes.flat[len(names) :]:
         ax.remove()
-    _legend(figure, axes, _not_run(figure, target, names, cells))
+    _legend(figure, axes, _not_run(figure, target, cells))
     return figure
 
 
@@ -83,16 +83,9 @@ def _is_run(name: str, row: Row, cells: Sequence[Cell]) -> bool:
     return any(cell.summary for cell in cells if cell.dataset == name and cell.row is row)
 
 
-def _not_run(figure: Any, target: Target, names: Sequence[str], cells: Sequence[Cell]) -> str:
-    """What is not in a picture because it was not run: each system once, with its data sets."""
-    asked = [name for name in target.datasets if any(cell.dataset == name for cell in cells) or name in names]
-    missing = dict[str, list[str]]()
-    for row in target.rows:
-        if left := [name for name in asked if not _is_run(name, row, cells)]:
-            where = "all data sets" if len(left) == len(asked) > 1 else ", ".join(left)
-            missing.setdefault(where, []).append(row.label)
-    words = "; ".join(f"{', '.join(labels)} ({where})" for where, labels in missing.items())
-    return textwrap.fill(f"Not run: {words}", int(figure.get_size_inches()[0] * 19)) if words else ""
+def _not_run(figure: Any, target: Target, cells: Sequence[Cell]) -> str:
+    """What is not in a picture because it was not run, in lines as wide as the picture."""
+    return textwrap.fill(not_run(target, cells), int(figure.get_size_inches()[0] * 19))
 
 
 def _title(name: str, cells: Sequence[Cell]) -> str:
@@ -145,7 +138,7 @@ def draw_lambda(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> 
         ax.set_xlabel("λ, the weight of the connectivity term", fontsize=8)
         _grid(ax)
     axes.flat[0].set_ylabel("accuracy in percent", fontsize=8)
-    _legend(figure, axes, _not_run(figure, target, names, cells))
+    _legend(figure, axes, _not_run(figure, target, cells))
     return figure
 
 

@@ -175,7 +175,7 @@ def reproduce(
 
     Args:
         target: ``"table1"`` to ``"table5"``, ``"lambda"``, ``"norm"``, ``"pools"``, ``"connectivity"``,
-            ``"coarsening"``, ``"voting"``, ``"architecture"``, or ``"all"``.
+            ``"overview"``, ``"coarsening"``, ``"voting"``, ``"architecture"``, or ``"all"``.
         datasets: Some of the target's data sets, such as ``["PTC", "MUTAG"]``; all by default.
         systems: Some of the target's rows, such as ``["TAPNet", "GIN"]``; all by default.
         protocol: ``"paper"``, ``"fair"`` or ``"both"``.
@@ -192,7 +192,8 @@ def reproduce(
         reproducible: Only arithmetic that every processor of a kind has, and only trials that were computed so; as for
             :func:`tapnet.cross_validate`.
         cluster: A Ray cluster to run the trials on.
-        report: A Markdown file into which the tables are put as well, between its two marks.
+        report: A Markdown file into which the tables are put as well, between its two marks. A text
+            ``report.md`` in ``out`` becomes that file, with numbers in their places.
         progress: Called with the trials that are about to run; a context manager that gives a function which is
             called with each :class:`~tapnet.experiments.backends.pool.Event`. None shows bars on a terminal or in a
             notebook.
@@ -229,8 +230,10 @@ def reproduce(
     call = Session(asked, _folder(out, budget), data_dir, device, reproducible)
     if not stored:
         call.train(jobs, cluster, progress)
-    tables = call.tables(None if report is None else Path(report))
+    tables = call.tables()
     figures = tuple(call.figure(name, stored, progress) for name in asked.figures)
+    if report is not None:
+        call.write_report(Path(report), tables)
     notes = call.notes | {figure.name: figure.text for figure in figures if figure.text}
     return Reproduction(call.store.folder, tables, figures, notes)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DatasetNotFoundError
@@ -21,15 +23,20 @@ from tapnet.machine import require_reproducible
 from tapnet.models.registry import find_model
 from tapnet.paper.cells import StoredResults, make_cells
 from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
+from tapnet.paper.comparisons import TITLES, comparison_rows, comparison_section, load_comparisons
 from tapnet.paper.illustrations import draw_architecture, draw_voting
-from tapnet.paper.page import insert_tables
+from tapnet.paper.overview import draw_overview, effects
+from tapnet.paper.page import TEXT, fill_values, insert_tables
 from tapnet.paper.plan import DatasetPlan, make_plan, reference_to
 from tapnet.paper.plots import draw_target
 from tapnet.paper.run import NO_PTC, Progress, ReproducedFigure, ReproducedTable
 from tapnet.paper.selection import Selection
-from tapnet.paper.tables import csv_rows, csv_text, explanation, make_sections, markdown, overview
+from tapnet.paper.tables import GLANCE, csv_rows, csv_text, explanation, make_sections, markdown, overview
 from tapnet.paper.targets import FIGURES, Target
+from tapnet.paper.variants import variants_section
 from tapnet.training.device import find_device
+
+EXACT = 12  # digits
 
 
 class Session:
@@ -74,9 +81,10 @@ class Session:
                 left = sum(trial.key not in self.results for work in self.plan for trial in work.trials)
                 raise KeyboardInterrupt(f"stopped with {left} trials to do")
 
-    def tables(self, report: Path | None) -> tuple[ReproducedTable, ...]:
-        """Makes and writes the tables and their pictures."""
-        results = [self.results[key] for key in sorted(self.results)] if self.asked.tables else []
+    @cached_property
+    def _stored(self) -> tuple[StoredResults, dict[str, str], dict[str, int]]:
+        """The results that count; by data set the checksum of the copy that is here, and how many graphs it has."""
+        results = [self.results[key] for key in sorted(self.results)]
         stored = StoredResults(results, self.asked.epochs, self.asked.folds, self.reproducible)
         checksums, graphs = dict[str, str](), dict[str, int]()
         for work in self.plan:
@@ -88,11 +96,33 @@ class Session:
             else:
                 note = f"These trials are of another copy of {work.name}, or a part of it, than is here."
                 self.notes[work.name] = note
-        made = tuple(self._table(target, stored, checksums, graphs) for target in self.asked.tables)
-        if report is not None:
-            pages = [f"## {table.title}\n\n{markdown(table.sections, level=3)}" for table in made]
-            write_atomically(report, insert_tables(report, explanation(self.asked.protocols), pages).encode())
-        return made
+        return stored, checksums, graphs
+
+    def tables(self) -> tuple[ReproducedTable, ...]:
+        """Makes and writes the tables and their pictures."""
+        return tuple(self._table(target, *self._stored) for target in self.asked.tables) if self.asked.tables else ()
+
+    def write_report(self, report: Path, tables: Sequence[ReproducedTable]) -> None:
+        """Puts the tables in short into a page, with stored comparisons.
+
+        Where the folder of results has a text for it (`page.TEXT`), that becomes the page, with numbers in place.
+        """
+        stored, checksums, _ = self._stored
+        pages, rows = list[str](), list[dict[str, Any]]()
+        for target, table in zip(self.asked.tables, tables, strict=True):
+            glance = [replace(one, title="") for one in table.sections if one.title == GLANCE]
+            detail = f"[Each data set, with deviations]({self.store.folder.name}/{table.name}.md)."
+            pages.append(f"## {table.title}\n\n{markdown(glance or table.sections, level=3)}\n{detail}\n")
+            rows += csv_rows(target, make_cells(target, self.asked.protocols, stored, checksums), EXACT)
+        sections = [variants_section(self.results.values(), "MUTAG", checksums.get("MUTAG"))]
+        for name in TITLES:
+            found = load_comparisons(self.store.folder, name)
+            sections.append(comparison_section(name, found))
+            rows += comparison_rows(name, found)
+        pages += [markdown([section]) for section in sections if section]
+        text = self.store.folder / TEXT
+        page = insert_tables(text if text.exists() else report, explanation(self.asked.protocols), pages)
+        write_atomically(report, (fill_values(page, rows) if text.exists() else page).encode())
 
     def _table(
         self, target: Target, stored: StoredResults, checksums: dict[str, str], graphs: dict[str, int]
@@ -115,6 +145,10 @@ class Session:
         """Draws an illustration."""
         if name == "coarsening":
             files, text = self._coarsening(stored, progress)
+        elif name == "overview":
+            results, checksums, _ = self._stored
+            nested = load_comparisons(self.store.folder, "nested")
+            files, text = draw_overview(effects(results, checksums, nested), self.store.folder), ""
         else:
             draw = {"voting": draw_voting, "architecture": draw_architecture}[name]
             files, text = draw(self.store.folder), ""

@@ -19,6 +19,7 @@ from tapnet.paper.targets import Row, Target
 from tapnet.training.protocol import Protocol
 
 DIFFERS = "†"
+GLANCE = "At a glance"  # the table of all data sets
 OF_CONNECTIVITY = (  # its columns
     *("system", "protocol", "graphs", "nodes", "edges", "isolated nodes", "components a graph", "folds × epochs"),
 )
@@ -38,7 +39,7 @@ def markdown(sections: Iterable[Section], level: int = 2) -> str:
     """The sections as Markdown, with headings of a level."""
     parts = []
     for section in sections:
-        lines = [f"{'#' * level} {section.title}", ""]
+        lines = [f"{'#' * level} {section.title}", ""] if section.title else []
         if section.header:
             lines += [_line(section.header), _line(["---"] * len(section.header)), *map(_line, section.rows), ""]
         lines += [line for note in section.notes for line in (note, "")]
@@ -60,9 +61,9 @@ def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def csv_rows(target: Target, cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def csv_rows(target: Target, cells: Sequence[Cell], digits: int = 2) -> list[dict[str, Any]]:
     """The rows of the CSV file: one per cell; for `connectivity`, one per pooling layer of it (0: the input)."""
-    lines = [(cell, cell.to_dict(target.name)) for cell in cells]
+    lines = [(cell, cell.to_dict(target.name, digits)) for cell in cells]
     if target.name == "connectivity":
         empty = dict.fromkeys(field.name for field in fields(Connectivity))
         return [
@@ -105,10 +106,17 @@ def make_sections(
 
 
 def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -> list[Section]:
-    """Makes one table of all data sets, as the paper's; none for a single data set, or without accuracies."""
-    names = list(dict.fromkeys(cell.dataset for cell in cells))
-    if target.name == "connectivity" or len(names) < 2:
+    """Makes one table of all data sets with results, as the paper's; none for a single data set.
+
+    Below it stands what was not run, which has no row, or a dash in it.
+    """
+    names = [name for name in dict.fromkeys(cell.dataset for cell in cells) if _of(name, None, cells)]
+    if len(names) < 2:
         return []
+    left = not_run(target, cells)
+    notes = (left,) if left else ()
+    if target.name == "connectivity":
+        return [replace(_connectivity_overview(target, names, cells), notes=(CONNECTIVITY_NOTE, *notes))]
     protocols = list(dict.fromkeys(cell.protocol for cell in cells))
 
     def mean(cell: Cell) -> str:
@@ -125,10 +133,27 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
         ("classes", *(f"{CATALOG[name].classes}" for name in names)),
         ("majority class", *(_majority(name, graphs.get(name)) or "–" for name in names)),
         ("folds × epochs", *(usual_folds_and_epochs(name, cells) for name in names)),
-        *((row.label, *(means(name, row) for name in names)) for row in target.rows),
+        *((row.label, *(means(name, row) for name in names)) for row in target.rows if _of(None, row, cells)),
     ]
     note = f"{' / '.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
-    return [Section("At a glance", ("", *names), tuple(rows), (note,))]
+    return [Section(GLANCE, ("", *names), tuple(rows), (note, *notes))]
+
+
+def _of(name: str | None, row: Row | None, cells: Sequence[Cell]) -> bool:
+    """Whether there are results of a data set, or of a row, or of a row on a data set."""
+    return any(c.results for c in cells if (name is None or c.dataset == name) and (row is None or c.row is row))
+
+
+def not_run(target: Target, cells: Sequence[Cell]) -> str:
+    """What there are no results of: each system once, with its data sets; an empty string if there is nothing."""
+    names = list(dict.fromkeys(cell.dataset for cell in cells))
+    missing = dict[str, list[str]]()
+    for row in target.rows:
+        if left := [name for name in names if not _of(name, row, cells)]:
+            where = "all data sets" if len(left) == len(names) > 1 else ", ".join(left)
+            missing.setdefault(where, []).append(row.label)
+    words = "; ".join(f"{', '.join(labels)} ({where})" for where, labels in missing.items())
+    return f"Not run: {words}." if words else ""
 
 
 def usual_folds_and_epochs(name: str, cells: Sequence[Cell]) -> str:
@@ -175,6 +200,8 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> Section:
     for row in dict.fromkeys(id(cell.row) for cell in cells):
         of_row = [cell for cell in cells if id(cell.row) == row]
         first = of_row[0]
+        if not counts and not any(cell.results for cell in of_row):
+            continue
         words = [first.row.label, str(first.printed or "")]
         for cell in of_row:
             words += _readings(cell)
@@ -182,7 +209,7 @@ def _accuracies(target: Target, name: str, cells: Sequence[Cell]) -> Section:
         if counts:
             words += _counted_in_words(first)
         rows.append(tuple(words))
-    return Section(name, tuple(header), tuple(rows))
+    return Section(name, tuple(header) if rows else (), tuple(rows))
 
 
 def _readings(cell: Cell) -> list[str]:
@@ -248,6 +275,28 @@ def _counted_in_words(cell: Cell) -> list[str]:
 
 
 # ---- connectivity ----
+
+CONNECTIVITY_NOTE = (
+    "Isolated nodes in percent after each pooling layer; in brackets the components of a graph. `input`: the graphs as "
+    "they are."
+)
+
+
+def _connectivity_overview(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Section:
+    """One row for each system, by the protocol that most cells of a data set have."""
+    rows = {label: [label] for label in ("input", *(row.label for row in target.rows if _of(None, row, cells)))}
+    for name in names:
+        measured = [cell for cell in cells if cell.dataset == name and connectivity_by_layer(cell)]
+        protocol = Counter(cell.protocol for cell in measured).most_common(1)[0][0]
+        found = {cell.row.label: connectivity_by_layer(cell) for cell in measured if cell.protocol == protocol}
+        levels = {"input": next(iter(found.values()))[:1]} | {label: of[1:] for label, of in found.items()}
+        for label, row in rows.items():
+            row.append(" / ".join(map(_isolated, levels.get(label, ()))) or "–")
+    return Section(GLANCE, ("", *names), tuple(map(tuple, rows.values())))
+
+
+def _isolated(level: Connectivity) -> str:
+    return f"{100 * level.isolated / level.nodes:.1f} ({level.components / level.graphs:.1f})"
 
 
 def _connectivity(target: Target, name: str, cells: Sequence[Cell]) -> Section:

@@ -129,6 +129,7 @@ TARGETS: dict[str, Target] = {
     )
 }
 FIGURES = {
+    "overview": "Figure: how far each system is from TAPNet, by each protocol",
     "coarsening": "Figure: what TAP keeps with and without its connectivity term",
     "voting": "Figure: local voting on four nodes",
     "architecture": "Figure: the network, drawn from the model",

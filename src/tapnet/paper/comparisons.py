@@ -1,0 +1,113 @@
+"""Stored comparisons as tables, with the entries that others have printed.
+
+They are made by ``tapnet compare … --out results/comparisons/NAME/DATASET`` or `tapnet.compare_runs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tapnet.data.catalog import find_entry
+from tapnet.experiments.comparison import COMPARISON, ComparedSystem, Comparison, load_comparison
+from tapnet.paper.numbers import COMMON_TABLE
+from tapnet.paper.tables import DIFFERS, Section
+
+FOLDER = "comparisons"  # in the folder of results
+LABELS = {  # of systems, as the other tables write them
+    "tapnet": "TAPNet",
+    "tapnet:topk": "Net_top-k",
+    "tapnet:none": "w/o TAP",
+    "gin": "GIN",
+    "wl": "WL",
+    "majority": "majority class",
+    "size": "size: numbers of nodes and edges",
+    "bag": "bag: a network that sees no edges",
+}
+TITLES = {
+    "nested": "The field's common table: settings chosen by nested selection, on the published splits",
+    "pooling": "Where pooling matters: every layer in TAPNet's architecture",
+}
+
+
+def load_comparisons(folder: Path, name: str) -> dict[str, Comparison]:
+    """The stored comparisons of a name, by data set.
+
+    Args:
+        folder: Of results.
+        name: One of `TITLES`.
+
+    Raises:
+        DataError: If one cannot be read.
+    """
+    found = [load_comparison(file) for file in sorted((folder / FOLDER / name).glob(f"*/{COMPARISON}"))]
+    return {_dataset(table): table for table in found}
+
+
+def _dataset(table: Comparison) -> str:
+    entry = find_entry(table.dataset)
+    return entry.name if entry else table.dataset
+
+
+def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section | None:
+    """One table of all data sets: systems in rows, and what others printed above them; None where nothing is stored.
+
+    Args:
+        name: One of `TITLES`.
+        tables: By data set.
+    """
+    if not tables:
+        return None
+    systems = list(dict.fromkeys(system.name for table in tables.values() for system in table.systems))
+    baselines = {s.name for table in tables.values() for s in table.systems if s.baseline}
+    rows = []
+    if name == "nested":
+        for label, entries in COMMON_TABLE.items():
+            if any(entries.get(data) for data in tables):
+                rows.append((f"printed: {label}", *(str(entries.get(data) or "–") for data in tables)))
+    for system in sorted(systems, key=lambda s: s in baselines):
+        cells = [_cell(table, system) for table in tables.values()]
+        rows.append((LABELS.get(system, system.removeprefix("tapnet:")), *cells))
+    verdicts = [f"{data}: {table.rules}. *{table.verdict}.*" for data, table in tables.items()]
+    references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
+    what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment (Nadeau and Bengio's test)"
+    seconds = "; in brackets the seconds that all its trainings took" if name == "pooling" else ""
+    header = ("", *(f"{data}" for data in tables))
+    return Section(TITLES[name], header, tuple(rows), (f"{what}{seconds}.", *verdicts))
+
+
+def comparison_rows(name: str, tables: Mapping[str, Comparison]) -> list[dict[str, Any]]:
+    """The same as rows of numbers."""
+    rows = []
+    for data, table in tables.items():
+        for system in table.systems:
+            d = system.difference
+            width = None if d is None or d.low is None or d.high is None else (d.high - d.low) / 2
+            rows.append(
+                {
+                    "target": name,
+                    "dataset": data,
+                    "system": LABELS.get(system.name, system.name.removeprefix("tapnet:")),
+                    "protocol": table.protocol,
+                    "mean": system.mean,
+                    "std": system.std,
+                    "folds": table.num_folds,
+                    "reference": table.reference,
+                    "difference": None if d is None else d.mean,
+                    "half_width_95": width,
+                    "p_adjusted": None if d is None else d.p_adjusted,
+                    "parameters": system.parameters,
+                    "seconds": system.seconds,
+                }
+            )
+    return rows
+
+
+def _cell(table: Comparison, name: str) -> str:
+    found: ComparedSystem | None = next((s for s in table.systems if s.name == name), None)
+    if found is None or found.mean is None or found.std is None:
+        return "–"
+    mark = f" {DIFFERS}" if found.difference is not None and found.difference.differs else ""
+    seconds = f" ({found.seconds:.0f} s)" if table.protocol != "nested" and not found.baseline else ""
+    return f"{found.mean:.1f} ± {found.std:.1f}{mark}{seconds}"
