@@ -299,7 +299,10 @@ class Probe:
         return (total / data.nodes_per_graph.clamp(min=1).unsqueeze(1)).to(rows.dtype)
 
     def _edges_once(self) -> tuple[Tensor, Tensor]:
-        """``[3, E]`` the graph and both ends of each edge, and ``[2, E]`` (directed: ``[1, E]``) its places among the graph's."""
+        """``[3, E]`` the graph and both ends of each edge, and ``[2, E]`` its places within the edges of the graph.
+
+        Of directed graphs, every edge, where it begins first, and ``[1, E]``.
+        """
         data = self.encoded
         owner = repeated(torch.arange(len(data)), data.nodes_per_graph)
         source = repeated(torch.arange(data.num_nodes), data.degree)  # of all nodes
@@ -368,7 +371,7 @@ class Probe:
         those that lack nodes.
         """
         data, one = self._data_with_rows[0], self.encoded.batch([graph])
-        ends, nodes = one.edges_once.numpy(), one.num_nodes
+        ends, nodes = (one.edge_index if self.encoded.directed else one.edges_once).numpy(), one.num_nodes
         copies = surrogate_copies(nodes, ends.shape[1])
         draw = np.random.default_rng([nodes, copies])
         hidden = draw.uniform(0, MOST_HIDDEN, (copies, 1))  # few show what takes many nodes at once, many what few do
