@@ -33,6 +33,7 @@ from tapnet.data.checks import check_classes, copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.splits import Split
 from tapnet.errors import DataError, DataNote, SettingError
+from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.explain_graph import attribute_graph, find_graph
 from tapnet.inference.explanation import GraphExplanation as GraphExplanation
 from tapnet.inference.explanation import LayerExplanation as LayerExplanation
@@ -59,7 +60,6 @@ from tapnet.training.task import sum_of_losses
 from tapnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from tapnet.inference.attribution import Method
     from tapnet.inference.inputs import Graph, Graphs
 
 E = TypeVar("E", bound="_TAPEstimator")
@@ -242,13 +242,14 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return embed_graphs(self._network, data).numpy()
 
     def explain(
-        self, graph: Graph | GraphDataset, method: Method = "occlusion", target: object = None
+        self, graph: Graph | GraphDataset, method: Method = DEFAULT_METHOD, target: object = None
     ) -> GraphExplanation:
         """Explains the prediction of one graph: what each node and edge does for it, and how far that is true.
 
         Args:
             graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
-            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as `SavedModel.explain` has them.
+            method: ``"surrogate"``, ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
+                `SavedModel.explain` has them.
             target: The class or number to speak of; None: the predicted class, or the first number.
 
         Returns:

@@ -12,10 +12,25 @@ from tapnet.cli.app import AsJson
 
 def models(
     names: Annotated[list[str] | None, typer.Argument(help="Names; without any, all.")] = None,
+    trained: Annotated[
+        bool, typer.Option("--trained", help="List trained models: those that a name is enough for, or files.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the systems that can be trained, with paper, parameters, and where each departs from its paper."""
-    from tapnet.cli.terminal import print_models
+    """List the systems that can be trained, with paper, parameters, and where each departs from its paper.
+
+    With --trained: what trained models know, how good they were on graphs held out, and how that was measured. One in
+    the folder TAPNET_MODELS, or one that comes with tapnet, is called by its name: tapnet predict MUTAG mine.json.
+    """
+    from tapnet.cli.terminal import print_models, print_trained_models
+
+    if trained:
+        from tapnet.inference.model_file import find_model_file, named_models, read_model
+
+        files = {name: find_model_file(name) for name in names} if names else named_models()
+        cards = [{"name": name, "file": str(file), **read_model(file)[1].facts()} for name, file in files.items()]
+        print(json.dumps({"models": cards}, indent=2)) if as_json else print_trained_models(cards)
+        return
     from tapnet.models.registry import MODELS, describe, find_model
     from tapnet.training.settings import TrainingSettings
 

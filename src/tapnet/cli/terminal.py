@@ -16,6 +16,7 @@ from tapnet.experiments.backends.pool import Event, OnEvent
 from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
+from tapnet.training.baseline import baseline_in_words
 from tapnet.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -183,6 +184,30 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
             for name, value in values.items():
                 shown = list(value) if isinstance(value, tuple) else value
                 console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
+
+
+def print_trained_models(rows: Sequence[Mapping[str, Any]]) -> None:
+    """What is known of each trained model."""
+    console = Console(highlight=False)
+    for row in rows:
+        networks = f"{row['networks']} networks, " if row["networks"] > 1 else ""
+        graphs = f", {row['graphs']} graphs" if row["graphs"] else ""
+        data = f"trained on {escape(row['dataset'])}{graphs}"
+        console.print(f"[bold]{escape(row['name'])}[/]  {networks}{row['model']}, {data}", soft_wrap=True)
+        console.print(f"  predicts {escape(', '.join(row['predicts']))} from {row['features']}", soft_wrap=True)
+        if row["mean"] is not None:
+            metric, baseline = METRICS[row["metric"]], row["baseline"]
+            against = None if baseline is None else baseline_in_words({metric.name: baseline}, metric.name)
+            measured = f"  {metric.in_words(row['mean'], row['std'])} ({escape(row['rules'])})"
+            console.print(f"{measured}; {against}" if against else measured, soft_wrap=True)
+        error = (
+            "" if row["calibration_error"] is None else f"; expected calibration error {row['calibration_error']:.3f}"
+        )
+        console.print(f"  calibration: {row['calibration']}{error}", soft_wrap=True)
+        covered = ", ".join(f"{float(c):.0%}: {share:.1%}" for c, share in row["coverage"].items())
+        if covered:
+            console.print(f"  coverage of held-out graphs by promised confidence: {covered}", soft_wrap=True)
+        console.print(f"  [dim]{escape(row['file'])}[/]", soft_wrap=True)
 
 
 def print_pools(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:

@@ -224,14 +224,14 @@ def train(
     if settings_file is not None:
         named, found = load_settings(settings_file)
         if model is not None and named not in (None, model):
-            raise SettingError(f"{settings_file} has settings of {named}, not of {model}")
+            raise SettingError(f"{settings_file} has settings of {named:.100}, not of {model}")
         found_epochs = found.pop("epochs", None)
         model, epochs = model or named, found_epochs if epochs is None else epochs
         for name in found.keys() & known:
             raise SettingError(f"{settings_file}: {name} is not a setting of the model or of training")
         for name in ("pool", "conv"):
             if ":" in str(found.get(name)) and name not in settings:  # nothing is imported because a file says so
-                raise SettingError(f"{settings_file} uses the class {found[name]}: name it with --{name}")
+                raise SettingError(f"{settings_file} uses the class {found[name]!s:.100}: name it with --{name}")
         settings = {**found, **settings}
     try:
         with notes():

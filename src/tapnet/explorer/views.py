@@ -20,7 +20,7 @@ from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
 from tapnet.files import printable
-from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe, predicted_targets
+from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe, predicted_targets, surrogate_copies
 from tapnet.inference.attribution_fidelity import PERCENTS, REPEATS
 from tapnet.inference.explain import Explanation, Layer, explain
 from tapnet.inference.explain_graph import FoundGraph, answer_words, attribute_graph
@@ -476,6 +476,7 @@ def _attribution_view(found: GraphExplanation) -> View:
             {"name": group.name[:LONGEST_NAME], "nodes": list(group.nodes), "attribution": _number(group.attribution)}
             for group in found.groups[:MOST_GROUPS]
         ],
+        "stability": None if found.stability is None else found.stability.sentence,
         "fidelity": {
             "sentence": fidelity.sentence,
             "beats_chance": fidelity.beats_chance,
@@ -497,7 +498,8 @@ def _attribution_view(found: GraphExplanation) -> View:
 
 def _check_copies(name: str, method: Method, nodes: int, edges: int, networks: int) -> None:
     """Raise a :class:`DataError` for a graph whose attribution takes longer than a visitor waits."""
-    copies = nodes + edges + 2 * len(PERCENTS) * (2 + REPEATS)
+    copies = surrogate_copies(nodes, edges) if method == "surrogate" else nodes + edges
+    copies += 2 * len(PERCENTS) * (2 + REPEATS)
     copies += max(COALITIONS, 2 * FEWEST_PAIRS * nodes) if method == "shapley" else 0
     if networks * copies * (nodes + edges) > MOST_COPIED:
         raise DataError(

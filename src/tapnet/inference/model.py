@@ -19,11 +19,20 @@ from torch import Tensor
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
-from tapnet.files import printable
+from tapnet.files import printable, read_regular
+from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.calibration import calibrate
 from tapnet.inference.ensemble import Ensemble, networks_of
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
-from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
+from tapnet.inference.model_file import (
+    MAX_RUN_BYTES,
+    RUN,
+    ModelCard,
+    find_model_file,
+    read_model,
+    unusable,
+    write_model,
+)
 from tapnet.inference.uncertainty import (
     UNLIKE,
     Answers,
@@ -43,7 +52,6 @@ from tapnet.nn.pool.registry import resolve
 from tapnet.training.task import answers
 
 if TYPE_CHECKING:
-    from tapnet.inference.attribution import Method
     from tapnet.inference.explanation import GraphExplanation
     from tapnet.inference.inputs import Graph, Graphs
 
@@ -479,7 +487,7 @@ class SavedModel:
     def explain(
         self,
         graph: int | str | Path | Graph,
-        method: Method = "occlusion",
+        method: Method = DEFAULT_METHOD,
         target: object = None,
         *,
         dataset: str | Path | None = None,
@@ -490,8 +498,8 @@ class SavedModel:
         Args:
             graph: a NetworkX graph or PyG ``Data``; a file with one graph; a SMILES, where the model reads molecules;
                 or a graph of the data set, by its number or by the name of its file.
-            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
-                :func:`tapnet.inference.attribution.attribute_graphs` has them.
+            method: ``"surrogate"``, ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``,
+                as :func:`tapnet.inference.attribution.attribute_graphs` has them.
             target: the class, label or number to speak of; None: the predicted class, the most probable label, or the
                 first number.
             dataset: the data set that a number belongs to; None for the one that the model was trained on.
@@ -709,7 +717,7 @@ def _data_places(file: Path) -> tuple[Path, ...]:
     for folder in file.resolve().parents[:2]:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if (folder / RUN).is_file():
-                data = json.loads((folder / RUN).read_bytes())["data"]
+                data = json.loads(read_regular(folder / RUN, MAX_RUN_BYTES))["data"]
                 near = [os.path.normpath(folder / data["relative"])] if data.get("relative") else []
                 return tuple(map(Path, [*near, *([data["source"]] if data["source"] else [])]))
     return ()

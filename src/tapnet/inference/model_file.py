@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +22,9 @@ from tapnet.models.settings import AsTuple
 from tapnet.training.metrics import METRICS
 
 FINAL_MODEL = "final.safetensors"  # in the folder of a run
-RUN = "run.json"  # what that run was
+RUN, MAX_RUN_BYTES = "run.json", 1 << 28  # what that run was
+PRETRAINED = Path(__file__).with_name("pretrained")  # models that come with tapnet
+MODELS = "TAPNET_MODELS"  # the environment's name for a folder of more
 M = TypeVar("M", bound="_Part")
 
 
@@ -143,7 +146,7 @@ class CalibrationRecord(_Part):
     """What makes a network's probabilities as frequent as they say; see `tapnet.inference.calibration`."""
 
     method: Literal["none", "temperature", "isotonic"]
-    temperature: list[Annotated[float, Field(gt=0)]] = []  # one, or one for each label
+    temperature: list[Annotated[float, Field(ge=1e-4, le=1e4)]] = []  # one, or one for each label
     isotonic: list[dict[Literal["x", "y"], Annotated[list[Share], Field(min_length=1)]]] = []  # corners of a curve each
     graphs: int = 0  # held out, that it was fitted to
     before: dict[str, float] = {}  # log loss, Brier score, accuracy and expected calibration error on held-out graphs
@@ -316,6 +319,28 @@ class ModelCard(_Part):
             **more,
         )
 
+    def facts(self) -> dict[str, Any]:
+        """What to know before its answers are used: data, what was measured and how, calibration."""
+        measured, calibration, conformal = self.cross_validation, self.calibration, self.conformal
+        predicts = self.class_names or self.classes if self.shape.task == "classification" else self.target_names
+        return {
+            "dataset": self.trial.dataset,
+            "model": self.trial.model,
+            "task": self.shape.task,
+            "predicts": [printable(name) for name in predicts or ()],
+            "features": self.features,
+            "graphs": self.final.graphs if self.final else None,
+            "networks": self.members,
+            "metric": measured and measured.metric,
+            "mean": measured and measured.mean,
+            "std": measured and measured.std,
+            "baseline": measured and measured.baseline and measured.baseline.get(measured.metric),
+            "rules": measured.rules if measured else "not measured",
+            "calibration": calibration.method if calibration else "none",
+            "calibration_error": calibration.after.get("ece") if calibration else None,
+            "coverage": dict(conformal.coverage) if conformal else {},
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the file, as JSON has it."""
         values: dict[str, Any] = json.loads(json.dumps(self.model_dump(exclude_unset=True)))
@@ -340,14 +365,27 @@ class ModelCard(_Part):
 # ---- files ----
 
 
+def named_models() -> dict[str, Path]:
+    """Model files that a name is enough for: those in the folder `TAPNET_MODELS`, then those that come with tapnet.
+
+    Example:
+        >>> sorted(named_models())
+        ['MUTAG']
+    """
+    folders = [PRETRAINED, *([Path(os.environ[MODELS])] if os.environ.get(MODELS) else [])]
+    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.safetensors"))}
+
+
 def find_model_file(path: str | Path) -> Path:
-    """The file of a model: the path itself, or the final model in the folder of a run.
+    """The file of a model: the path itself, the final model in the folder of a run, or one of `named_models`.
 
     Raises:
         DataError: for a folder without a final model.
     """
-    path = Path(path)
-    if not (path_exists(path) and path.is_dir()):
+    name, path = str(path), Path(path)
+    if not path_exists(path):
+        return named_models().get(name, path)
+    if not path.is_dir():
         return path
     if not (path / FINAL_MODEL).is_file():
         models = next((folder for folder in (path, path / "models") if any(folder.glob("*.safetensors"))), None)

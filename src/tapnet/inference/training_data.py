@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -61,7 +62,8 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
         data_dir: The folder with data sets by name.
 
     Returns:
-        The data set that the model was trained on; if only another one of its name is here, that one.
+        The data set that the model was trained on; if only another one of its name is here, that one. A stranger's
+        run can name any file: nothing is said of what is no such data set.
 
     Raises:
         DatasetNotFoundError: If it is in none of these places.
@@ -74,16 +76,22 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
     problem: TapnetError | None = None
     places: tuple[str | Path, ...] = (model.name, *model.data_places)
     for place, targets in product(places, _target_options(model)):
+        options: dict[str, Any] = {"features": model.features, "download": False, **targets}
+        options |= {"threshold": model.card.threshold, "directed": model.card.directed}
         try:
-            options: dict[str, Any] = {"features": model.features, "download": False, **targets}
-            options |= {"threshold": model.card.threshold, "directed": model.card.directed}
-            data = load_dataset(place, data_dir, **options)
+            with warnings.catch_warnings(record=True) as notes:  # of data that may be none of the model's
+                warnings.simplefilter("always")
+                data = load_dataset(place, data_dir, **options)
         except TapnetError as error:
-            problem = problem or error
+            problem = problem or error  # the first: of the name
             continue
-        if model.is_training_data(data):
-            return data
-        other = other or data
+        is_it = model.is_training_data(data)
+        if is_it or place == model.name or data.name == model.name:
+            for note in notes:
+                warnings.warn(note.message, stacklevel=2)
+            if is_it:
+                return data
+            other = other or data
     if other is None:
         assert problem is not None
         raise problem

@@ -6,6 +6,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from xxhash import xxh3_128
@@ -19,9 +20,9 @@ MAX_COMPRESSION, ALWAYS_BEARABLE_BYTES = 200, 1 << 24  # more than this is not w
 
 def write_arrays(file: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
     """Writes the arrays, whole or not at all; an OSError where that cannot be done."""
-    write = np.savez_compressed if compressed else np.savez
+    write: Any = np.savez_compressed if compressed else np.savez
     with replacing(file) as out:
-        write(out, allow_pickle=False, **arrays, **{CHECKSUM: _checksum(arrays)})
+        write(out, **arrays, **{CHECKSUM: _checksum(arrays)})  # before NumPy 2.1 allow_pickle would be an array's name
 
 
 def read_arrays(file: Path) -> dict[str, Array] | None:
