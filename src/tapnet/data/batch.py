@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tapnet._loops.csr import check_edge_index_shape, check_edges, inverse_degree, to_csr
 from tapnet._loops.ranges import offsets, repeated
+from tapnet._loops.segments import ascending_ptr
 from tapnet.data.features import FeatureRows
 
 T = TypeVar("T")
@@ -172,19 +173,24 @@ class GraphBatch:
             ValueError: ``batch`` or ``edge_index`` has another shape.
             IndexError: ``edge_index`` names a node that is not there.
         """
-        device, num_nodes = x.device, x.size(0)
+        return cls.sorted_from_edge_index(x, edge_index, batch)[0]
+
+    @classmethod
+    def sorted_from_edge_index(
+        cls, x: Tensor, edge_index: Tensor, batch: Tensor | None
+    ) -> tuple[GraphBatch, Tensor | None]:
+        """``from_edge_index``, and [N] the nodes in the order they were brought into, or None if they are as given."""
+        num_nodes, order = x.size(0), None
         if batch is not None and batch.shape != (num_nodes,):
             raise ValueError(f"x has {num_nodes} rows, so batch is [{num_nodes}]: not {list(batch.shape)}")
         check_edge_index_shape(edge_index)
         edge_index = edge_index.long()
-        if batch is not None and (order := sorting(batch)) is not None:
+        ptr = torch.tensor([0, num_nodes], device=x.device) if batch is None else ascending_ptr(batch)
+        if batch is not None and ptr is None:
             check_edges(edge_index, num_nodes)
-            return cls.from_edge_index(x[order], torch.argsort(order)[edge_index], batch[order])
-        ptr = torch.tensor([0, num_nodes], device=device) if batch is None else offsets(torch.bincount(batch))
+            order, ptr = torch.argsort(batch, stable=True), offsets(torch.bincount(batch))
+            x, edge_index = x[order], torch.argsort(order)[edge_index]
+        assert ptr is not None
         (rowptr, col), transposed = to_csr(edge_index, num_nodes)
-        return cls(x, torch.zeros(len(ptr) - 1, dtype=torch.int64, device=device), ptr, rowptr, col, transposed)
-
-
-def sorting(batch: Tensor) -> Tensor | None:
-    """The order that brings the nodes of each graph together; None if they are together already."""
-    return None if bool((batch[1:] >= batch[:-1]).all()) else torch.argsort(batch, stable=True)
+        y = torch.zeros(len(ptr) - 1, dtype=torch.int64, device=x.device)
+        return cls(x, y, ptr, rowptr, col, transposed), order

@@ -14,7 +14,7 @@ from tapnet.errors import DataError
 from tapnet.files import printable
 
 REFINEMENTS = 4  # of the Weisfeiler-Lehman test
-EDGES_AT_ONCE = 1 << 21
+VALUES_AT_ONCE = 1 << 21  # edges and numbers of nodes
 MOST_CLASSES = 10  # that are numbers; more than these, and than half of the graphs, are a number to predict
 LONGEST_LIST = 200  # characters
 
@@ -149,8 +149,9 @@ def graph_codes(dataset: GraphDataset) -> Codes:
     """
     node_ptr, rowptr, col = dataset.node_ptr.numpy(), dataset.rowptr.numpy(), dataset.col.numpy()
     edge_ptr, codes, start = rowptr[node_ptr], np.empty(len(dataset), np.uint64), 0
+    value_ptr = edge_ptr + node_ptr * (1 + dataset.num_features - len(dataset.categories or ()))
     while start < len(dataset):  # some graphs at a time, for the memory
-        stop = max(start + 1, int(np.searchsorted(edge_ptr, edge_ptr[start] + EDGES_AT_ONCE)) - 1)
+        stop = max(start + 1, int(np.searchsorted(value_ptr, value_ptr[start] + VALUES_AT_ONCE)) - 1)
         nodes, edges = slice(node_ptr[start], node_ptr[stop]), slice(edge_ptr[start], edge_ptr[stop])
         sizes = np.diff(node_ptr[start : stop + 1])
         first_node = np.repeat(node_ptr[start:stop] - node_ptr[start], np.diff(edge_ptr[start : stop + 1]))

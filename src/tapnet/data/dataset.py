@@ -189,6 +189,12 @@ class GraphDataset:
         return self.rowptr.diff()
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of what batches are cut out of, in memory or mapped."""
+        tensors = (self.node_ptr, self.rowptr, self.col, self.y, *_tensors(self.x))
+        return sum(t.nbytes for t in (*tensors, self.edge_weight, *_tensors(self.edge_attr)) if t is not None)
+
+    @property
     def category_names(self) -> tuple[str, ...]:
         """What each category of x means: its name where that is known, else its original value."""
         if self.features == "labels" and self.label_names is not None:
@@ -210,7 +216,7 @@ class GraphDataset:
             if tensor is None:
                 continue
             digest.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
-            digest.update(tensor.contiguous().numpy().tobytes())
+            digest.update(tensor.contiguous().numpy().reshape(-1).view(np.uint8).data)
         if self.directed:
             digest.update(b"directed")
         return digest.hexdigest()
@@ -271,7 +277,8 @@ class GraphDataset:
         graphs = self._graph_numbers(indices)
         nodes, edges = nodes_and_edges(graphs, self.node_ptr, self.rowptr)
         chosen: dict[str, Any] = {"y": self.y[graphs], "x": self.x[nodes], "col": self.col[edges], "prepared": {}}
-        chosen |= {"node_ptr": offsets(self.nodes_per_graph[graphs]), "rowptr": offsets(self.degree[nodes])}
+        degree = self.rowptr[nodes + 1] - self.rowptr[nodes]
+        chosen |= {"node_ptr": offsets(self.nodes_per_graph[graphs]), "rowptr": offsets(degree)}
         for key, of in NODE_AND_EDGE_DATA.items():
             values = getattr(self, key)
             chosen[key] = None if values is None else values[nodes if of == "node" else edges]

@@ -17,6 +17,7 @@ from tapnet.io.dataset_files import Layout
 from tapnet.io.download import is_intact
 from tapnet.io.locate import find
 from tapnet.io.read import read_layout
+from tapnet.io.tu_parts import read_large_tu
 
 
 def load_dataset(
@@ -93,7 +94,7 @@ def _read(layout: Layout, place: str) -> GraphDataset:
     if place == "cache" and not is_intact(layout.root):
         raise DataError(f"{layout.root}: has changed since it was downloaded; delete it to download it again")
     signature = parsed_cache.signature(layout)
-    dataset = read_layout(layout)
+    dataset = read_large_tu(layout) or read_layout(layout)
     if parsed_cache.signature(layout) != signature:
         raise DataError(f"{layout.root}: was changed while it was read; load it again")
     parsed_cache.save(layout, dataset, signature)

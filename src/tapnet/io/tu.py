@@ -54,11 +54,7 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None, direc
     Raises:
         DataError: A file is missing or wrong; the message names the file and the line.
     """
-    there = {file.name.lower(): file for file in children(folder) if file.is_file()}
-    present = {part: there[key] for part in TU_PARTS if (key := f"{name}_{part}.txt".lower()) in there}
-    for part in ("A", "graph_indicator", "graph_labels"):
-        if part not in present:
-            raise DataError(f"{folder / f'{name}_{part}.txt'}: this file is missing")
+    present = part_files(folder, name)
     table = {part: _read_table(file, *TU_PARTS[part]) for part, file in present.items()}
 
     graph = table["graph_indicator"][:, 0] - 1
@@ -113,6 +109,20 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None, direc
     if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
         dataset = dataset.with_features("attributes")
     return replace(dataset, notes=notes)
+
+
+def part_files(folder: Place, name: str) -> dict[str, Place]:
+    """The files of the parts that are there.
+
+    Raises:
+        DataError: A file that has to be there is missing.
+    """
+    there = {file.name.lower(): file for file in children(folder) if file.is_file()}
+    present = {part: there[key] for part in TU_PARTS if (key := f"{name}_{part}.txt".lower()) in there}
+    for part in ("A", "graph_indicator", "graph_labels"):
+        if part not in present:
+            raise DataError(f"{folder / f'{name}_{part}.txt'}: this file is missing")
+    return present
 
 
 def write_tu(dataset: GraphDataset, folder: Path, node_truth: Tensor | None = None) -> None:
@@ -187,7 +197,7 @@ def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
     """Comma-separated numbers, [lines, columns]."""
     table: NDArray[Any]
     try:
-        with _open_text(file) as lines, warnings.catch_warnings():
+        with open_text(file) as lines, warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file, an integer written as a float
             table = np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
     except (ValueError, OverflowError, Warning, *UNREADABLE) as error:
@@ -228,7 +238,7 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
 
 def _rows(file: Place) -> Iterator[tuple[int, list[str]]]:
     """(line number, values) of the lines that are not empty."""
-    with _open_text(file) as lines:
+    with open_text(file) as lines:
         for line, text in enumerate(lines, start=1):
             if text.strip("\r\n"):
                 yield line, text.split(",")
@@ -243,7 +253,8 @@ def _require(good: NDArray[np.bool_], file: Place, reason: Any) -> None:
 
 
 @contextmanager
-def _open_text(file: Place) -> Iterator[IO[str]]:
+def open_text(file: Place) -> Iterator[IO[str]]:
+    """The file as ASCII text, with a bar that follows what is read of it."""
     size = file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
     with track_reading(file.open("rb"), size, f"reading {file.name}") as raw:
         yield io.TextIOWrapper(raw, encoding="ascii")
