@@ -153,5 +153,6 @@ def test_a_run_is_trained_and_predicts_with_directions(tmp_path):
     model = load_model(tmp_path / "run")
     assert model.card.directed
     assert len(model.predict(tmp_path / "large").classes) == 24
-    explanation = model.explain(0)
-    assert {(edge.source, edge.target) for edge in explanation.edges} == set(edges_of(large)[0])
+    for method in ("surrogate", "occlusion", "gradients"):
+        found = model.explain(0, method)
+        assert {(edge.source, edge.target) for edge in found.edges} == set(edges_of(large)[0])
