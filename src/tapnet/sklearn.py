@@ -74,6 +74,7 @@ class _EstimatorSettings(Settings):
     node_attributes: str
     edge_label: str
     edge_weight: str
+    directed: bool
     validation_fraction: Annotated[float, Field(gt=0, lt=1)]
     n_iter_no_change: Annotated[int, Field(ge=1)]
     threads: Annotated[int, Field(ge=1)]
@@ -111,6 +112,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     node_attributes: str = "attributes"
     edge_label: str = "label"
     edge_weight: str = "weight"
+    directed: bool = False
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -123,12 +125,15 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _fit(self, graphs: Any, dataset: GraphDataset, strata: Any, weight: NDArray[np.float64] | None) -> SavedModel:
         """Trains on a data set with its targets; a part that is held out is stratified by ``strata``."""
         settings, training = self._settings()
+        SPEC.check_directions(dataset, settings)
         has_nothing = dataset.node_labels is None and dataset.node_attributes is None
         if self.features is None and has_nothing:
             self._warn_of_unused_attributes(graphs)
         only_edges = self.features is not None or has_nothing
         unused = features_note(dataset, only_edges, reads_edges(settings.conv))
-        for note in (unused, copies_note(dataset, [np.arange(len(dataset))])):  # only if all are copies of one
+        read_here = () if isinstance(graphs, GraphDataset) else dataset.notes
+        copies = copies_note(dataset, [np.arange(len(dataset))])  # only if all are copies of one
+        for note in (unused, copies, *read_here):
             if note:
                 warnings.warn(note, DataNote, stacklevel=3)
         rng = check_random_state(self.random_state)
@@ -338,10 +343,10 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Graphs of any kind without their targets, to be fitted to."""
         kind, nothing = kind_of(graphs), np.zeros(len(graphs), np.int64)
         if kind == "NetworkX":
-            on_edges = {"edge_label": self.edge_label, "edge_weight": self.edge_weight}
-            return from_networkx(graphs, nothing, self.features, self.node_label, self.node_attributes, **on_edges)
+            names = (self.node_label, self.node_attributes, self.edge_label, self.edge_weight)
+            return from_networkx(graphs, nothing, self.features, *names, directed=self.directed)
         if kind == "PyG":
-            return from_pyg(graphs, nothing, self.features)
+            return from_pyg(graphs, nothing, self.features, directed=self.directed)
         dataset: GraphDataset = graphs
         return dataset if self.features in (None, dataset.features) else dataset.with_features(self.features)
 
@@ -363,6 +368,8 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
         node_attributes: the name of the one with a number, or as many numbers at each node.
         edge_label: the name of the edge attribute with a category, for a ``conv`` that reads it.
         edge_weight: the name of the edge attribute with the weight, which counts where every edge has it.
+        directed: whether edges keep their directions; else an edge in one direction counts for both. A
+            ``GraphDataset`` has chosen already.
         early_stopping: hold out a stratified part, stop when its loss has not fallen for ``n_iter_no_change``
             epochs, and take the weights of the epoch where it was lowest.
         validation_fraction: of the graphs, held out for that.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import cases, explanations, measure
+from benchmarks import cases, explanations, mapped, measure
 from benchmarks.data import STATISTICS, bench_dataset, generated
 from benchmarks.measure import Ratio, compare
 from tapnet import load_dataset
@@ -124,3 +124,14 @@ def test_scores_are_of_the_nodes_and_edges_that_are_the_cause():
     assert len(first.edges) == first.edge_index.shape[1] == mutag.subset([7]).num_edges // 2
     one = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     assert explanations.undirected(torch.tensor([0.0, 1.0, 0.2, 0.4]), one).tolist() == pytest.approx([0.5, 0.3])
+
+
+# ---- data larger than memory ----
+
+
+def test_the_generated_copy_is_read_as_if_it_had_been_parsed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
+    mapped.write_copy(tmp_path / "GENERATED", 30)
+    dataset = load_dataset(tmp_path / "GENERATED")
+    assert (len(dataset), dataset.num_nodes, dataset.num_edges) == (30, 30 * mapped.NODES, 30 * mapped.EDGES)
+    assert dataset.nbytes == pytest.approx(30 * mapped.BYTES_A_GRAPH, rel=0.01)

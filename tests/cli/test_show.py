@@ -142,6 +142,17 @@ def test_a_run_finds_its_data_from_any_folder_and_after_a_move(own, tmp_path, mo
     assert found() == found(next((run / "models").iterdir())) == tmp_path / "elsewhere/shapes"
     file.write_text(json.dumps(values | {"data": {"source": str(own / "shapes")}}))  # of an older version
     assert found() == own / "shapes"
+    shutil.copytree(own / "shapes", tmp_path / "private")
+    (tmp_path / "private/shape1.json").write_bytes((tmp_path / "private/shape3.json").read_bytes())
+    for place in ("private", "private/shape1.json"):  # not the training data, nor called so
+        file.write_text(json.dumps(values | {"data": {"source": str(tmp_path / place)}}))
+        with pytest.raises(DatasetNotFoundError, match="shapes is not in"):
+            found()
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "private").rename(tmp_path / "moved/shapes")
+    file.write_text(json.dumps(values | {"data": {"source": str(tmp_path / "moved/shapes")}}))
+    with pytest.warns(UserWarning, match="has changed since"):
+        assert load_training_data(load_model(run)).source == str(tmp_path / "moved/shapes")
     for damaged in ("[]", "{", json.dumps({"data": None}), json.dumps({"data": {"source": 3, "relative": []}})):
         file.write_text(damaged)
         with pytest.raises(DatasetNotFoundError):

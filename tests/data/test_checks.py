@@ -177,5 +177,5 @@ def test_a_renumbered_graph_has_the_same_code(dataset, random):
 def test_memory_is_bounded_by_parts_that_change_nothing(monkeypatch):
     dataset = load_dataset("MUTAG")
     whole = graph_codes(dataset)
-    monkeypatch.setattr("tapnet.data.checks.EDGES_AT_ONCE", 50)
+    monkeypatch.setattr("tapnet.data.checks.VALUES_AT_ONCE", 50)
     assert np.array_equal(graph_codes(dataset), whole)

@@ -253,6 +253,7 @@ def test_atoms_are_where_chemists_draw_them():
     assert at.max() <= 1
     bonds = np.linalg.norm(np.diff(at[np.array(view["edges"])], axis=1), axis=-1)
     np.testing.assert_allclose(bonds, bonds.mean(), rtol=0.01)  # a regular hexagon
+    assert any("polar surface" in note for note in Explorer(make_model(data), data).model()["notes"])
 
 
 # ---- how sure ----

@@ -11,7 +11,9 @@ import torch
 from tapnet import load_dataset
 from tapnet.data.structure import check_structure
 from tapnet.errors import DataError
+from tapnet.io import sealed_arrays
 from tapnet.io.computed_cache import computed_once
+from tapnet.io.dataset_files import layout_of
 from tapnet.io.read import read_layout
 from tapnet.io.sealed_arrays import read_arrays, write_arrays
 from tests.helpers.faults import write_rings
@@ -117,6 +119,43 @@ def test_arrays_come_back_as_they_were(tmp_path):
     assert {k: (v.dtype, v.shape, v.tolist()) for k, v in found.items()} == {
         k: (v.dtype, v.shape, v.tolist()) for k, v in arrays.items()
     }
+
+
+@pytest.fixture
+def mapped(monkeypatch):
+    """Parsed copies are mapped, however small they are."""
+    monkeypatch.setattr(sealed_arrays, "MAPPED_BYTES", 0)
+    monkeypatch.setattr(sealed_arrays, "MAPPED_ARRAY_BYTES", 1)
+
+
+def test_large_arrays_are_mapped_and_the_same(text, mapped):
+    file, copy = text
+    arrays = read_arrays(copy)
+    assert all(isinstance(arrays[name], np.memmap) for name in ("rowptr", "col", "x"))
+    assert all(array.ctypes.data % 64 == 0 and array.flags.aligned for array in arrays.values())
+    with np.load(copy) as stored:
+        assert all(np.array_equal(stored[name], array) for name, array in arrays.items())
+    found, parsed = load_dataset(file), read_layout(layout_of(file))
+    assert same(found, parsed)
+    assert torch.equal(found.batch([2, 0]).col, parsed.batch([2, 0]).col)
+    assert same(found.subset([3, 1]), parsed.subset([3, 1]))
+
+
+def test_damage_to_a_mapped_copy_is_noticed(text, mapped):
+    file, copy = text
+    whole, content = read_layout(layout_of(file)), copy.read_bytes()
+    place = read_arrays(copy)["col"].offset
+    copy.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    assert read_arrays(copy) is None
+    assert same(load_dataset(file), whole)
+
+
+def test_a_mapped_copy_that_is_replaced_stays_readable(text, mapped):
+    file, copy = text
+    found = load_dataset(file)
+    before = found.col.tolist()
+    write_arrays(copy, {"other": np.zeros(3)})
+    assert found.col.tolist() == before
 
 
 def test_the_structure_of_every_kind_of_data_set_is_accepted_and_nothing_else(text):

@@ -379,6 +379,19 @@ def test_votes_and_gate_in_one_step_have_the_gradient_of_both_apart(graphs, simi
         torch.testing.assert_close(one_step, two_steps)
 
 
+@pytest.mark.parametrize("similarity", ["bilinear", "dot"])
+def test_features_that_need_no_gradient_leave_the_parameters_theirs(similarity):
+    x, edge_index, batch = random_batch([9, 5, 7], 4.0, 3)
+    grads = []
+    for needed in (True, False):
+        pool = make(similarity=similarity)
+        h = x.clone().requires_grad_(needed)
+        pool(h, edge_index, None, batch)[0].square().sum().backward()
+        assert (h.grad is not None) == needed
+        grads.append([p.grad for p in pool.parameters()])
+    assert all(map(torch.equal, *grads))
+
+
 def test_the_gaussian_stays_finite():
     pool = TAPooling(3, similarity="gaussian")
     x = (torch.randn(6, 3) * 1e3).requires_grad_()

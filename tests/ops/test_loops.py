@@ -133,6 +133,16 @@ def test_how_many_are_kept(sizes, a, b):
     assert ours.diff().tolist() == [-(-n * least // most) for n in sizes]
 
 
+@given(sizes_of_segments, seeds)
+def test_where_segments_begin(sizes, seed):
+    segment = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    ptr = segments.ascending_ptr(segment)
+    assert ptr.diff().tolist() == torch.bincount(segment).tolist()
+    assert torch.equal(segments.ascending_ptr(segment.int()), ptr)
+    shuffled = segment[torch.randperm(len(segment), generator=generator(seed))]
+    assert (segments.ascending_ptr(shuffled) is None) != torch.equal(shuffled, segment)
+
+
 @given(st.lists(st.integers(0, 12) | st.integers(60, 80), min_size=1, max_size=6), seeds, floats, st.booleans())
 def test_top_k_with_ties(sizes, seed, dtype, negative):
     random, sizes = generator(seed), torch.tensor(sizes)

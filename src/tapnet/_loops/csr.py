@@ -142,7 +142,7 @@ def to_csr_loops(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
 @kernel
 def _count_rows(edges: Array, num_nodes: int) -> tuple[Array, Array]:
     """Edges in any order → compressed rows, their columns in the order of the edges."""
-    rows, columns = edges
+    rows, columns = edges[0], edges[1]
     rowptr = np.zeros(num_nodes + 1, np.int32)
     for e in range(len(rows)):
         rowptr[rows[e] + 1] += 1
@@ -161,17 +161,28 @@ def _compress_ascending(edges: Array, num_nodes: int) -> tuple[Array, Array, boo
 
     Last, whether the edges do ascend, between nodes that are there; what is returned before is of no use if not.
     """
-    rows, columns = edges
+    rows, columns = edges[0], edges[1]  # unpacking edges would hide that they are contiguous
     rowptr, col, at = np.zeros(num_nodes + 1, np.int32), np.empty(len(rows) + 1, np.int32), 0
     i, j = rows.dtype.type(0), rows.dtype.type(-1)
+    seen = len(rows) > 0 and (rows[0] < 0 or rows[-1] >= num_nodes)  # a loop, an edge again, or edges out of order
     for e in range(len(rows)):
-        before_i, before_j = i, j
-        i, j = rows[e], columns[e]
-        if i < before_i or (i == before_i and j < before_j) or i >= num_nodes or j < 0 or j >= num_nodes:
-            return rowptr, col[:at], False
-        col[at] = j
-        at += (i != j) & ((i != before_i) | (j != before_j))
-        rowptr[i + 1] = at
+        seen |= (columns[e] < 0) | (columns[e] >= num_nodes) | (rows[e] == columns[e])
+        col[e] = columns[e]
+    for e in range(len(rows) - 1):
+        seen |= (rows[e + 1] < rows[e]) | ((rows[e + 1] == rows[e]) & (columns[e + 1] <= columns[e]))
+    if not seen:  # as most edges come: loops without a branch do several at a time
+        at, end = len(rows), rowptr[1:]
+        for e in range(at):
+            end[np.uint64(rows[e])] = e + 1
+    else:
+        for e in range(len(rows)):
+            before_i, before_j = i, j
+            i, j = rows[e], columns[e]
+            if i < before_i or (i == before_i and j < before_j) or i >= num_nodes or j < 0 or j >= num_nodes:
+                return rowptr, col[:at], False
+            col[at] = j
+            at += (i != j) & ((i != before_i) | (j != before_j))
+            rowptr[i + 1] = at
     for i in range(num_nodes):
         rowptr[i + 1] = max(rowptr[i], rowptr[i + 1])
     return rowptr, col[:at], True
@@ -214,15 +225,19 @@ def is_symmetric_loop(rowptr: Array, col: Array) -> bool:
     Compares sums of 64-bit hashes, in the order of the memory: looking each (j, i) up would wait for memory twice an
     edge. That two different sets have one sum has a chance of 2⁻⁶⁴.
     """
-    total = np.uint64(0)
+    row, total = np.empty(len(col), np.int32), np.uint64(0)
     for i in range(len(rowptr) - 1):
         for e in range(rowptr[i], rowptr[i + 1]):
-            there, back = np.uint64(i) << np.uint64(32), np.uint64(i)
-            there, back = there | np.uint64(col[e]), back | (np.uint64(col[e]) << np.uint64(32))
-            for z, sign in ((there, np.uint64(1)), (back, np.uint64(0xFFFFFFFFFFFFFFFF))):  # + and -
-                z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                total += sign * (z ^ (z >> np.uint64(31)))
+            row[e] = i
+    for e in range(len(col)):
+        a, b = np.uint64(row[e]), np.uint64(col[e])
+        for z, sign in (
+            (a << np.uint64(32) | b, np.uint64(1)),
+            (b << np.uint64(32) | a, np.uint64(0xFFFFFFFFFFFFFFFF)),
+        ):
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            total += sign * (z ^ (z >> np.uint64(31)))  # + and -
     return bool(total == np.uint64(0))
 
 
@@ -256,17 +271,19 @@ def induced_edges(
 
 @kernel
 def _induced_columns_loop(perm: Array, edges: Array, num_nodes: int) -> tuple[Array, Array]:
-    rows, columns = edges
+    rows, columns = edges[0], edges[1]
     number = np.full(num_nodes, -1, np.int32)
     for i in range(len(perm)):
         number[perm[i]] = i
     kept, at = np.empty(len(rows) + 1, np.int64), 0
-    for e in range(len(rows)):
+    for e in range(len(rows)):  # an unsigned index is not looked at for being negative
         kept[at] = e
-        at += (number[rows[e]] >= 0) & (number[columns[e]] >= 0)
+        at += (number[np.uint64(rows[e])] | number[np.uint64(columns[e])]) >= 0
     ends = np.empty((2, at), np.int64)
+    first, second = ends[0], ends[1]
     for i in range(at):
-        ends[0, i], ends[1, i] = number[rows[kept[i]]], number[columns[kept[i]]]
+        edge = np.uint64(kept[i])
+        first[i], second[i] = number[np.uint64(rows[edge])], number[np.uint64(columns[edge])]
     return ends, kept[:at]
 
 
@@ -297,8 +314,8 @@ def _inverse_degree_loop(rowptr: Array, out: Array) -> None:
 
 def nodes_and_edges(graphs: Tensor, node_ptr: Tensor, rowptr: Tensor) -> tuple[Tensor, Tensor]:
     """The numbers of all nodes and of all edges of some graphs, one graph after another."""
-    nodes = concatenated_ranges(node_ptr[graphs], node_ptr.diff()[graphs])
-    return nodes, concatenated_ranges(rowptr[nodes], rowptr.diff()[nodes])
+    nodes = concatenated_ranges(node_ptr[graphs], node_ptr[graphs + 1] - node_ptr[graphs])
+    return nodes, concatenated_ranges(rowptr[nodes], rowptr[nodes + 1] - rowptr[nodes])
 
 
 @kernel

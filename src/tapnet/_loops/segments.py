@@ -11,7 +11,31 @@ from torch import Tensor
 from tapnet._loops.jit import Array, array, compiled_by, is_compiled, kernel
 from tapnet._loops.ranges import offsets, repeated
 
-# ---- how many, and the highest ----
+# ---- where segments begin, how many entries they keep, and which ----
+
+
+@kernel
+def _ascending_ptr_loop(segment: Array) -> Array:
+    before = segment[0]
+    for i in range(len(segment)):
+        if segment[i] < before:
+            return np.empty(0, np.int64)
+        before = segment[i]
+    ptr, g = np.empty(before + 2, np.int64), 0
+    for i in range(len(segment)):
+        while g <= segment[i]:
+            ptr[g] = i
+            g += 1
+    ptr[g] = len(segment)
+    return ptr
+
+
+def ascending_ptr(segment: Tensor) -> Tensor | None:
+    """[N] the segment of each entry → [B+1] where each segment begins; None if the numbers do not ascend."""
+    if segment.is_cpu and segment.dtype == torch.int64 and len(segment) and segment[0] >= 0:
+        ptr: Tensor = _ascending_ptr_loop(segment)
+        return ptr if len(ptr) else None
+    return offsets(torch.bincount(segment)) if bool((segment[1:] >= segment[:-1]).all()) else None
 
 
 @kernel
@@ -31,17 +55,24 @@ def kept_ptr(ptr: Tensor, numerator: int, denominator: int) -> Tensor:
 
 def _top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
     """Without sorting: the k-th highest is found in linear time; what is not below it stays."""
-    values: Array = array(score) + 0  # -0.0 becomes 0.0: they are equal
+    values = array(score)
     bits: Array = values.view(np.int32 if score.dtype == torch.float32 else np.int64)
-    sign, least = 8 * bits.itemsize - 1, np.iinfo(bits.dtype).min
-    key = (bits ^ ((bits >> sign) | least)).view(np.uint32 if score.dtype == torch.float32 else np.uint64)
-    key[np.isnan(values)] = np.iinfo(key.dtype).max  # as torch sorts them, whatever their sign
-    return torch.from_numpy(_top_k_of_keys(key, array(ptr), array(new_ptr)))
+    key = np.empty(len(bits), np.uint32 if score.dtype == torch.float32 else np.uint64)
+    return torch.from_numpy(_top_k_of_bits(values, bits, key, array(ptr), array(new_ptr)))
 
 
 @kernel
-def _top_k_of_keys(key: Array, ptr: Array, new_ptr: Array) -> Array:
-    """The new_ptr[g+1] - new_ptr[g] highest keys (unsigned) of each segment, ties to the lower number; ascending."""
+def _top_k_of_bits(values: Array, bits: Array, key: Array, ptr: Array, new_ptr: Array) -> Array:
+    """The new_ptr[g+1] - new_ptr[g] highest values of each segment, ties to the lower number; ascending.
+
+    ``bits`` are the values' own as whole numbers, and ``key`` is room for unsigned ones in the same order.
+    """
+    sign, least = bits.dtype.type(8 * bits.itemsize - 1), bits.dtype.type(-1) << bits.dtype.type(8 * bits.itemsize - 1)
+    for i in range(len(bits)):
+        this = bits[i] if values[i] != 0 else bits.dtype.type(0)  # -0.0 and 0.0 are equal
+        key[i] = this ^ ((this >> sign) | least)
+        if values[i] != values[i]:  # NaN is the highest, as torch sorts it, whatever its sign
+            key[i] = ~key.dtype.type(0)
     perm, count = np.empty(new_ptr[-1], np.int64), np.empty(256, np.int64)
     for g in range(len(ptr) - 1):
         first, last, at, end = ptr[g], ptr[g + 1], new_ptr[g], new_ptr[g + 1]

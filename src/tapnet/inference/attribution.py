@@ -58,7 +58,8 @@ class Attributions:
         nodes: ``[N]`` the attribution of each node.
         errors: ``[N]`` its standard error: 0 but for Shapley values that are sampled.
         edge_ptr: ``[G + 1]`` the same for edges; all 0 where edges were not asked for.
-        edge_index: ``[2, E]`` both ends, as numbers within the graph, the smaller one first.
+        edge_index: ``[2, E]`` both ends, as numbers within the graph: the smaller one first, or where the edge
+            begins.
         edges: ``[E]`` what the value loses without the edge; for ``"surrogate"``, what the edge and its ends do.
     """
 
@@ -298,17 +299,22 @@ class Probe:
         return (total / data.nodes_per_graph.clamp(min=1).unsqueeze(1)).to(rows.dtype)
 
     def _edges_once(self) -> tuple[Tensor, Tensor]:
-        """``[3, E]`` the graph and both ends of each edge, and ``[2, E]`` its places within the edges of the graph."""
+        """``[3, E]`` the graph and both ends of each edge, and ``[2, E]`` its places within the edges of the graph.
+
+        Of directed graphs, every edge, where it begins first, and ``[1, E]``.
+        """
         data = self.encoded
         owner = repeated(torch.arange(len(data)), data.nodes_per_graph)
         source = repeated(torch.arange(data.num_nodes), data.degree)  # of all nodes
         target = data.col + data.node_ptr[owner[source]]
         there = torch.from_numpy(np.lexsort((source.numpy(), target.numpy())))  # the place of each edge's reverse
-        once = (source < target).nonzero().flatten()
+        once = torch.arange(len(target)) if data.directed else (source < target).nonzero().flatten()
         graph = owner[source[once]]
         first = data.rowptr[data.node_ptr[graph]]
-        ends = torch.stack([graph, source[once] - data.node_ptr[graph], data.col[once].long()])
-        return ends, torch.stack([once - first, there[once] - first])
+        row, col = source[once] - data.node_ptr[graph], data.col[once].long()
+        ends = torch.stack([graph, col, row] if data.directed else [graph, row, col])
+        # within the edges of the graph
+        return ends, (once - first).unsqueeze(0) if data.directed else torch.stack([once - first, there[once] - first])
 
     def without_edges(self) -> tuple[Tensor, FloatArray]:
         """``[3, E]`` the graph and both ends of each edge, and ``[E]`` what the value of the graph loses without it."""
@@ -365,7 +371,7 @@ class Probe:
         those that lack nodes.
         """
         data, one = self._data_with_rows[0], self.encoded.batch([graph])
-        ends, nodes = one.edges_once.numpy(), one.num_nodes
+        ends, nodes = (one.edge_index if self.encoded.directed else one.edges_once).numpy(), one.num_nodes
         copies = surrogate_copies(nodes, ends.shape[1])
         draw = np.random.default_rng([nodes, copies])
         hidden = draw.uniform(0, MOST_HIDDEN, (copies, 1))  # few show what takes many nodes at once, many what few do

@@ -17,6 +17,7 @@ from tapnet.io.dataset_files import Layout
 from tapnet.io.download import is_intact
 from tapnet.io.locate import find
 from tapnet.io.read import read_layout
+from tapnet.io.tu_parts import read_large_tu
 
 
 def load_dataset(
@@ -29,6 +30,7 @@ def load_dataset(
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
     threshold: float | None = None,
+    directed: bool = False,
 ) -> GraphDataset:
     """Loads a data set by its name or from its files. What was parsed is cached.
 
@@ -48,6 +50,7 @@ def load_dataset(
         target: The target column of this table, or of the targets.csv of a folder of graphs or matrices; or several.
         task: What the target columns hold, where it is not what would be found.
         threshold: Of matrices: entries whose absolute value is not larger are no edges; by default zeros are none.
+        directed: Whether edges keep their directions; by default an edge in one direction counts for both.
 
     Returns:
         The data set; ``dataset[i]`` is graph i as a PyG ``Data``.
@@ -65,8 +68,9 @@ def load_dataset(
     """
     with reading(name_or_path):
         layout, place = find(name_or_path, data_dir, download=download)
-        if layout.kind == "molecules" or any(given is not None for given in (smiles, target, task, threshold)):
-            dataset = read_layout(layout, smiles=smiles, target=target, task=task, threshold=threshold)
+        options = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+        if layout.kind == "molecules" or directed or any(given is not None for given in options.values()):
+            dataset = read_layout(layout, directed=directed, **options)  # type: ignore[arg-type]
         else:
             dataset = parsed_cache.load(layout) or _read(layout, place)
     for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again
@@ -90,7 +94,7 @@ def _read(layout: Layout, place: str) -> GraphDataset:
     if place == "cache" and not is_intact(layout.root):
         raise DataError(f"{layout.root}: has changed since it was downloaded; delete it to download it again")
     signature = parsed_cache.signature(layout)
-    dataset = read_layout(layout)
+    dataset = read_large_tu(layout) or read_layout(layout)
     if parsed_cache.signature(layout) != signature:
         raise DataError(f"{layout.root}: was changed while it was read; load it again")
     parsed_cache.save(layout, dataset, signature)

@@ -1,4 +1,8 @@
-"""Parsed copies of data sets, so that a file is parsed once: one .npz per data set, replaced when a file changes."""
+"""Parsed copies of data sets, so that a file is parsed once: one .npz per data set, replaced when a file changes.
+
+The arrays of a large copy are mapped, not loaded (``tapnet.io.sealed_arrays``): what is used of them is read from the
+file when it is used. They cannot be written to.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
@@ -20,7 +25,7 @@ from tapnet.files import cache_dir
 from tapnet.io.dataset_files import Layout
 from tapnet.io.sealed_arrays import read_arrays, write_arrays
 
-VERSION = 9  # to be raised when what is stored, or how files are parsed, changes
+VERSION = 10  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _NOT_STORED = ("prepared", "edge_attr", "splits")  # what no reader of files with a parsed copy gives
@@ -36,7 +41,9 @@ def load(layout: Layout) -> GraphDataset | None:
         words = json.loads(arrays.pop("words").tobytes())
         if words.pop("signature") != signature(layout) or words["name"] != layout.prefix:
             return None
-        values: dict[str, Any] = {key: torch.from_numpy(array) for key, array in arrays.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a mapped array cannot be written to
+            values: dict[str, Any] = {key: torch.from_numpy(array) for key, array in arrays.items()}
         values |= {key: _tuples(value) for key, value in words.items()}
         _check_words(values)
         dataset = GraphDataset(**values)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet.data.convert import assemble
+from tapnet.data.convert import assemble, one_way_note
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import write_atomically
@@ -39,13 +39,14 @@ TU_PARTS: dict[str, tuple[type, int | None]] = {
 TRUTH = "node_truth"  # a part of our own: the nodes that the classes of generated data depend on
 
 
-def read_tu(folder: Place, *, name: str, features: Features | None = None) -> GraphDataset:
+def read_tu(folder: Place, *, name: str, features: Features | None = None, directed: bool = False) -> GraphDataset:
     """Reads NAME_A.txt, NAME_graph_indicator.txt, NAME_graph_labels.txt and whichever of the other files are there.
 
     Args:
         folder: The folder of the files.
         name: The name of the data set, with which the files' names begin.
         features: What ``x`` holds; by default labels where they tell nodes apart, else attributes, else degrees.
+        directed: Whether edges keep their directions, from the first node of a line of NAME_A.txt to the second.
 
     Returns:
         The data set.
@@ -53,11 +54,7 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
     Raises:
         DataError: A file is missing or wrong; the message names the file and the line.
     """
-    there = {file.name.lower(): file for file in children(folder) if file.is_file()}
-    present = {part: there[key] for part in TU_PARTS if (key := f"{name}_{part}.txt".lower()) in there}
-    for part in ("A", "graph_indicator", "graph_labels"):
-        if part not in present:
-            raise DataError(f"{folder / f'{name}_{part}.txt'}: this file is missing")
+    present = part_files(folder, name)
     table = {part: _read_table(file, *TU_PARTS[part]) for part, file in present.items()}
 
     graph = table["graph_indicator"][:, 0] - 1
@@ -98,11 +95,34 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
         notes = (f"{name}: {words} and are left out",)
         y, sizes = y[sizes > 0], sizes[sizes > 0]
     dataset = assemble(
-        name=name, nodes_per_graph=sizes, edge_index=edges, y=y, features=features, source=str(folder), **data
+        name=name,
+        nodes_per_graph=sizes,
+        edge_index=edges,
+        y=y,
+        features=features,
+        source=str(folder),
+        directed=directed,
+        **data,
     )
+    if not directed and (one_way := one_way_note(edges, dataset)):
+        notes = (*notes, f"{present['A']}: {one_way}")
     if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
         dataset = dataset.with_features("attributes")
     return replace(dataset, notes=notes)
+
+
+def part_files(folder: Place, name: str) -> dict[str, Place]:
+    """The files of the parts that are there.
+
+    Raises:
+        DataError: A file that has to be there is missing.
+    """
+    there = {file.name.lower(): file for file in children(folder) if file.is_file()}
+    present = {part: there[key] for part in TU_PARTS if (key := f"{name}_{part}.txt".lower()) in there}
+    for part in ("A", "graph_indicator", "graph_labels"):
+        if part not in present:
+            raise DataError(f"{folder / f'{name}_{part}.txt'}: this file is missing")
+    return present
 
 
 def write_tu(dataset: GraphDataset, folder: Path, node_truth: Tensor | None = None) -> None:
@@ -137,8 +157,9 @@ def write_tu(dataset: GraphDataset, folder: Path, node_truth: Tensor | None = No
     sizes = dataset.nodes_per_graph.numpy()
     source = np.repeat(np.arange(dataset.num_nodes), dataset.rowptr.diff().numpy())
     first = np.repeat(dataset.node_ptr[:-1].numpy(), sizes)
+    ends = [source, first[source] + dataset.col.numpy()]
     tables = {
-        "A": np.stack([source, first[source] + dataset.col.numpy()], axis=1) + 1,
+        "A": np.stack(ends[::-1] if dataset.directed else ends, axis=1) + 1,
         "graph_indicator": np.repeat(np.arange(len(sizes)), sizes) + 1,
         "graph_labels": named(dataset.y, dataset.classes),
         "node_labels": named(dataset.node_labels, dataset.node_label_values),
@@ -176,7 +197,7 @@ def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
     """Comma-separated numbers, [lines, columns]."""
     table: NDArray[Any]
     try:
-        with _open_text(file) as lines, warnings.catch_warnings():
+        with open_text(file) as lines, warnings.catch_warnings():
             warnings.simplefilter("error")  # an empty file, an integer written as a float
             table = np.loadtxt(lines, dtype=dtype, delimiter=",", comments=None, ndmin=2)
     except (ValueError, OverflowError, Warning, *UNREADABLE) as error:
@@ -217,7 +238,7 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
 
 def _rows(file: Place) -> Iterator[tuple[int, list[str]]]:
     """(line number, values) of the lines that are not empty."""
-    with _open_text(file) as lines:
+    with open_text(file) as lines:
         for line, text in enumerate(lines, start=1):
             if text.strip("\r\n"):
                 yield line, text.split(",")
@@ -232,7 +253,8 @@ def _require(good: NDArray[np.bool_], file: Place, reason: Any) -> None:
 
 
 @contextmanager
-def _open_text(file: Place) -> Iterator[IO[str]]:
+def open_text(file: Place) -> Iterator[IO[str]]:
+    """The file as ASCII text, with a bar that follows what is read of it."""
     size = file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
     with track_reading(file.open("rb"), size, f"reading {file.name}") as raw:
         yield io.TextIOWrapper(raw, encoding="ascii")

@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from tapnet._loops.csr import check_edges
 from tapnet._loops.jit import is_compiled
-from tapnet.data.batch import GraphBatch, sorting
+from tapnet.data.batch import GraphBatch
 from tapnet.errors import SettingError
 from tapnet.nn.link import LinkReading, check_link_reading, link_loss
 from tapnet.nn.pool.base import PoolSetup
@@ -182,12 +181,10 @@ class TAPooling(SelectPooling):
         if isinstance(edge_index, GraphBatch):
             return self._votes(x, edge_index, self._mask())
         x = x.view(-1, 1) if x.dim() == 1 else x
-        order = None if batch is None else sorting(batch)
-        if batch is None or order is None:
-            return self._votes(x, GraphBatch.from_edge_index(x, edge_index, batch), self._mask())
-        check_edges(edge_index, x.size(0))
-        place = torch.argsort(order)
-        votes = self.votes(x[order], place[edge_index], batch[order])
+        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch)
+        if order is None:
+            return self._votes(x, graphs, self._mask())
+        votes, place = self._votes(x[order], graphs, self._mask()), torch.argsort(order)
         return Votes(*(part[place] for part in votes))
 
     def _votes(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Votes:

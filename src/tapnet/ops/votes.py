@@ -77,22 +77,26 @@ class _LinearVotes(Function):
         __: None = None,
         grad_rows: Tensor | None = None,
     ) -> tuple[Tensor | None, ...]:
-        x, h, weight, projection, mean, y_local, y_global, _, score, perm = ctx.saved_tensors
+        x, h, weight, _, mean, y_local, y_global, _, score, perm = ctx.saved_tensors
+        needs_x, needs_weight, needs_projection, *_ = ctx.needs_input_grad
         if grad_rows is not None:
+            grad_rows = grad_rows.contiguous()
             grad_gate = loops.gate_backward(perm, grad_rows, x, score)
             grad_score = grad_gate if grad_score is None else grad_gate + grad_score
         grad_local, grad_global = _sum(grad_local, grad_score, y_local), _sum(grad_global, grad_score, y_global)
         grads, votes = (array(grad_local), array(grad_global)), (array(y_local), array(y_global))
-        results = tuple(np.empty(t.shape, array(t).dtype) for t in (mean, mean, y_global))
+        shapes = mean.shape, mean.shape if needs_x else (0, 0), y_global.shape
+        results = tuple(np.empty(shape, array(mean).dtype) for shape in shapes)
         loops.votes_backward(*ctx.arrays, grads, votes, results)
         grad_left, grad_mean, grad_projected = map(torch.from_numpy, results)
-        grad_x = scaled_product_forward(grad_mean, None, None, ctx.batch, transpose=True)
-        grad_weight = None
         with full_precision(h):
-            grad_projection = None if projection is None else grad_projected @ mean
+            grad_projection = grad_projected @ mean if needs_projection else None
+            grad_weight = h.t() @ grad_left if needs_weight else None
+            if not needs_x:
+                return None, grad_weight, grad_projection, None, None, None, None, None
+            grad_x = scaled_product_forward(grad_mean, None, None, ctx.batch, transpose=True)
             if weight is not None:
                 grad_x.addmm_(grad_left, weight.t())
-                grad_weight = h.t() @ grad_left
             else:
                 grad_x += grad_left
         grad_x = grad_x if ctx.mask is None else ctx.mask.on(grad_x)

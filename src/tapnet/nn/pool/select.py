@@ -12,10 +12,10 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from tapnet._loops.csr import check_edges, induced_edges
+from tapnet._loops.csr import induced_edges
 from tapnet._loops.ranges import offsets
 from tapnet._loops.segments import kept_ptr
-from tapnet.data.batch import GraphBatch, sorting
+from tapnet.data.batch import GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.nn.pool.base import Kind, Pooled, Pooling
@@ -65,6 +65,7 @@ class SelectPooling(Pooling):
     """
 
     kind: ClassVar[Kind] = "select"
+    directed: ClassVar[bool] = True
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0) -> None:
         super().__init__()
@@ -122,16 +123,13 @@ class SelectPooling(Pooling):
     @compiler_disabled
     def _select_sorted(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The kept rows and nodes, and the scores of all, of graphs whose nodes may be in any order."""
-        order = sorting(batch)
-        if order is not None:
-            check_edges(edge_index, x.size(0))
-            place = torch.argsort(order)
-            rows, perm, score = self._select_sorted(x[order], place[edge_index], batch[order])
-            perm, ascending = order[perm].sort()
-            return rows[ascending], perm, score[place]
-        graphs = GraphBatch.from_edge_index(x, edge_index, batch)
-        rows, perm, scores = self._select(x, graphs, kept_offsets(self.ratio, graphs), self._mask())
-        return rows, perm, scores.score
+        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch)
+        x = x if order is None else x[order]
+        rows, perm, (score, _) = self._select(x, graphs, kept_offsets(self.ratio, graphs), self._mask())
+        if order is None:
+            return rows, perm, score
+        perm, ascending = order[perm].sort()
+        return rows[ascending], perm, score[torch.argsort(order)]
 
     def _select(self, x: Tensor, batch: GraphBatch, ptr: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor, Scores]:
         """The kept rows and nodes (graph g has ptr[g] to ptr[g+1] of them), and the scores of all."""
