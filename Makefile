@@ -52,10 +52,12 @@ check: lint types test
 	@$(INSTALL) .
 	@touch $@
 
-.venv/dev: .venv/train
-	@echo "Adding what the tests need: a minute, the first time only."
+# In one call, also from nothing: pip would resolve twice.
+.venv/dev: pyproject.toml constraints.txt
+	@echo "Setting up .venv with what the tests need: two or three minutes, the first time only."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(INSTALL) '.[dev]'
-	@touch $@
+	@touch .venv/train $@
 
 clean:
 	rm -rf .venv node_modules

@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,10 +48,12 @@ def direct() -> list[str]:
 
 
 def main() -> None:
-    found: dict[str, dict[tuple[str, str], dict[str, str]]] = {
-        way: {(python, system): resolve(python, system, options) for python in PYTHONS for system in PLATFORMS}
-        for way, options in WAYS.items()
-    }
+    with ThreadPoolExecutor(8) as pool:  # each waits for the registry
+        waiting = {
+            way: {key: pool.submit(resolve, *key, options) for key in product(PYTHONS, PLATFORMS)}
+            for way, options in WAYS.items()
+        }
+        found = {way: {key: cell.result() for key, cell in cells.items()} for way, cells in waiting.items()}
     head = ["| |" + "".join(f" {python} |" for python in PYTHONS), "|---|" + "---|" * len(PYTHONS)]
     lines = ["# Wheels for each Python and platform", ""]
     lines += ["Written by `make wheels`: with every extra, each of these resolves to wheels, and nothing is built from"]

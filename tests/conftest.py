@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.helpers.commands import end_server
+
 settings.register_profile("tapnet", deadline=None, max_examples=60, derandomize=True)  # --all looks further
 settings.register_profile("all", deadline=None, max_examples=600)
 
@@ -38,6 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["TAPNET_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     os.environ.pop("TAPNET_DATA", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_process_stays() -> Iterator[None]:
+    yield
+    end_server()
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from packaging.utils import canonicalize_name
 import tapnet
 from tapnet.cli import app
 from tapnet.nn.pool.registry import POOLS
+from tests.helpers.commands import tapnet as run_tapnet
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -27,7 +29,8 @@ BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", ["index.md", "tutorial.md", "how-to/own-data.md", "molecules.md"])
-def test_what_a_page_shows_runs_and_prints_what_it_says(page, tmp_path):
+def test_what_a_page_shows_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     printed = None
     for language, _, block in BLOCK.findall((DOCS / page).read_text()):
         if language == "text":
@@ -36,10 +39,16 @@ def test_what_a_page_shows_runs_and_prints_what_it_says(page, tmp_path):
             printed = None  # the next text without a program before it only illustrates
         elif "tapnet explore" in block:
             _assert_page_opens(block, tmp_path)
+        elif language == "python":
+            exec(compile(block, page, "exec"), {"__name__": "__main__"})
+            printed = "".join(capsys.readouterr())
         else:
-            words = [sys.executable, "-c"] if language == "python" else ["bash", "-e", "-o", "pipefail", "-c"]
-            block = block.replace("tapnet train", "tapnet train --jobs 1")  # the same numbers, in less
-            done = _run([*words, block], tmp_path, capture_output=True, text=True)
+            program, *words = shlex.split(block)
+            if program == "tapnet" and block.count("\n") == 1:
+                jobs = ["--jobs", 1] if words[0] == "train" else []  # the same numbers, in less
+                done = run_tapnet(*words, *jobs)
+            else:
+                done = _run(["bash", "-e", "-o", "pipefail", "-c", block], tmp_path, capture_output=True, text=True)
             assert done.returncode == 0, f"{block}\n{done.stderr}"
             printed = done.stdout + done.stderr
     assert not list(tmp_path.glob("**/*.damaged"))

@@ -628,7 +628,7 @@ def test_an_explanation_prints_as_a_table(families, fitted):
     lines = str(fitted.explain(families[0][0])).splitlines()
     assert lines[0].startswith("prediction: ")
     assert "ring 0." in lines[0]
-    assert lines[1].startswith("attribution by occlusion")
+    assert lines[1].startswith("attribution by surrogate")
     assert lines[2].split() == ["node", "attribution", "kept"]
     pooling = next(i for i, line in enumerate(lines) if line.startswith("pooling layer 1: "))
     assert lines[pooling + 1].split() == ["node", "score", "local", "global", "connectivity"]

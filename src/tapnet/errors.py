@@ -39,5 +39,5 @@ class DamagedFileWarning(UserWarning):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown word: the known one that is most like it, if any is."""
     names = {name.lower(): name for name in known}
-    near = get_close_matches(word.lower(), names, 1)
+    near = get_close_matches(word[:100].lower(), names, 1)
     return f"; did you mean {names[near[0]]}?" if near else ""

@@ -33,6 +33,7 @@ from tapnet.data.checks import check_classes, copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.splits import Split
 from tapnet.errors import DataError, DataNote, SettingError
+from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.explain_graph import attribute_graph, find_graph
 from tapnet.inference.explanation import GraphExplanation as GraphExplanation
 from tapnet.inference.explanation import LayerExplanation as LayerExplanation
@@ -59,7 +60,6 @@ from tapnet.training.task import sum_of_losses
 from tapnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from tapnet.inference.attribution import Method
     from tapnet.inference.inputs import Graph, Graphs
 
 E = TypeVar("E", bound="_TAPEstimator")
@@ -74,6 +74,7 @@ class _EstimatorSettings(Settings):
     node_attributes: str
     edge_label: str
     edge_weight: str
+    directed: bool
     validation_fraction: Annotated[float, Field(gt=0, lt=1)]
     n_iter_no_change: Annotated[int, Field(ge=1)]
     threads: Annotated[int, Field(ge=1)]
@@ -111,6 +112,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     node_attributes: str = "attributes"
     edge_label: str = "label"
     edge_weight: str = "weight"
+    directed: bool = False
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -123,12 +125,15 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _fit(self, graphs: Any, dataset: GraphDataset, strata: Any, weight: NDArray[np.float64] | None) -> SavedModel:
         """Trains on a data set with its targets; a part that is held out is stratified by ``strata``."""
         settings, training = self._settings()
+        SPEC.check_directions(dataset, settings)
         has_nothing = dataset.node_labels is None and dataset.node_attributes is None
         if self.features is None and has_nothing:
             self._warn_of_unused_attributes(graphs)
         only_edges = self.features is not None or has_nothing
         unused = features_note(dataset, only_edges, reads_edges(settings.conv))
-        for note in (unused, copies_note(dataset, [np.arange(len(dataset))])):  # only if all are copies of one
+        read_here = () if isinstance(graphs, GraphDataset) else dataset.notes
+        copies = copies_note(dataset, [np.arange(len(dataset))])  # only if all are copies of one
+        for note in (unused, copies, *read_here):
             if note:
                 warnings.warn(note, DataNote, stacklevel=3)
         rng = check_random_state(self.random_state)
@@ -237,13 +242,14 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             return embed_graphs(self._network, data).numpy()
 
     def explain(
-        self, graph: Graph | GraphDataset, method: Method = "occlusion", target: object = None
+        self, graph: Graph | GraphDataset, method: Method = DEFAULT_METHOD, target: object = None
     ) -> GraphExplanation:
         """Explains the prediction of one graph: what each node and edge does for it, and how far that is true.
 
         Args:
             graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
-            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as `SavedModel.explain` has them.
+            method: ``"surrogate"``, ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
+                `SavedModel.explain` has them.
             target: The class or number to speak of; None: the predicted class, or the first number.
 
         Returns:
@@ -337,10 +343,10 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Graphs of any kind without their targets, to be fitted to."""
         kind, nothing = kind_of(graphs), np.zeros(len(graphs), np.int64)
         if kind == "NetworkX":
-            on_edges = {"edge_label": self.edge_label, "edge_weight": self.edge_weight}
-            return from_networkx(graphs, nothing, self.features, self.node_label, self.node_attributes, **on_edges)
+            names = (self.node_label, self.node_attributes, self.edge_label, self.edge_weight)
+            return from_networkx(graphs, nothing, self.features, *names, directed=self.directed)
         if kind == "PyG":
-            return from_pyg(graphs, nothing, self.features)
+            return from_pyg(graphs, nothing, self.features, directed=self.directed)
         dataset: GraphDataset = graphs
         return dataset if self.features in (None, dataset.features) else dataset.with_features(self.features)
 
@@ -362,6 +368,8 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
         node_attributes: the name of the one with a number, or as many numbers at each node.
         edge_label: the name of the edge attribute with a category, for a ``conv`` that reads it.
         edge_weight: the name of the edge attribute with the weight, which counts where every edge has it.
+        directed: whether edges keep their directions; else an edge in one direction counts for both. A
+            ``GraphDataset`` has chosen already.
         early_stopping: hold out a stratified part, stop when its loss has not fallen for ``n_iter_no_change``
             epochs, and take the weights of the epoch where it was lowest.
         validation_fraction: of the graphs, held out for that.

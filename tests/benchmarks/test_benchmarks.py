@@ -5,14 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from benchmarks import cases, mapped, measure
+from benchmarks import cases, explanations, mapped, measure
 from benchmarks.data import STATISTICS, bench_dataset, generated
 from benchmarks.measure import Ratio, compare
 from tapnet import load_dataset
 from tapnet.nn.tap import TAPooling
+from tests.helpers.pages import make_model
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -89,6 +91,42 @@ def test_the_limits_are_measured():
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "memory bandwidth" in result.stdout
+
+
+# ---- explanations ----
+
+
+def test_the_page_of_explanations_has_the_stored_numbers():
+    page = (ROOT / "docs/explanations.md").read_text()
+    for line in explanations.tables(json.loads(explanations.RESULTS.read_text())):
+        assert line in page
+
+
+def test_the_network_that_pyg_explains_is_the_same():
+    mutag = load_dataset("MUTAG")
+    model = make_model(mutag, "gin")
+    encoded = model.encode(mutag.subset(range(5)))
+    with torch.no_grad():
+        same = explanations.PyGGIN(model.network).eval()(*explanations.pyg_graph(encoded, range(5)))
+        torch.testing.assert_close(same, model.network.outputs(encoded.batch(range(5))).logits, rtol=1e-4, atol=1e-4)
+
+
+def test_scores_are_of_the_nodes_and_edges_that_are_the_cause():
+    mutag = load_dataset("MUTAG")
+    ends = mutag.batch(range(len(mutag))).edges_once.numpy()
+    truth = explanations.Truth(mutag.x.numpy() == 1, ends[0, ::3] * mutag.num_nodes + ends[1, ::3])
+    part = explanations.Part.of(mutag, np.asarray([7, 2, 50]), truth)
+    assert part.ptr.tolist() == mutag.subset([7, 2, 50]).node_ptr.tolist()
+    scores = part.scores(part.nodes.astype(float), -part.edges.astype(float))
+    assert scores == {"nodes": 1, "nodes, pooled": 1, "edges": 0, "edges, pooled": 0}
+    first = part.first(1)
+    assert first.nodes.tolist() == (mutag.subset([7]).x == 1).tolist()
+    assert len(first.edges) == first.edge_index.shape[1] == mutag.subset([7]).num_edges // 2
+    one = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    assert explanations.undirected(torch.tensor([0.0, 1.0, 0.2, 0.4]), one).tolist() == pytest.approx([0.5, 0.3])
+
+
+# ---- data larger than memory ----
 
 
 def test_the_generated_copy_is_read_as_if_it_had_been_parsed(tmp_path, monkeypatch):

@@ -60,7 +60,21 @@ def test_stored_runs_are_compared_if_their_conditions_are_the_same(compared):
     again = json.loads(done.stdout)
     assert [row["scores"] for row in again["systems"]] == [row["scores"] for row in values["systems"][:2]]
     assert again["systems"][1]["difference"]["p"] == values["systems"][1]["difference"]["p"]
-    tapnet("train", "MUTAG", "--model", "size", "--protocol", "paper", "--folds", 3, "--out", "paper", folder=folder)
+    tapnet(
+        "train",
+        "MUTAG",
+        "--model",
+        "size",
+        "--protocol",
+        "paper",
+        "--folds",
+        3,
+        "--jobs",
+        1,
+        "--out",
+        "paper",
+        folder=folder,
+    )
     done = tapnet("compare", "out/gin", "paper", folder=folder, code=2)
     assert "gin and size cannot be compared: they differ in the protocol: fair and paper" in done.stderr
 

@@ -24,7 +24,7 @@ def test_json_has_the_fields_of_an_explanation(run):
     values = json.loads(tapnet("explain", "run", 0, "--json", folder=run).stdout)
     fields = {"prediction", "probabilities", "method", "nodes", "edges", "fidelity", "groups"}
     assert fields <= values.keys()
-    assert values["method"] == "occlusion"
+    assert values["method"] == "surrogate"
     assert values["prediction"] in values["probabilities"]
     assert [node["node"] for node in values["nodes"]] == list(range(17))
     assert {"attribution", "kept"} <= values["nodes"][0].keys()

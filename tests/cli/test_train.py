@@ -12,13 +12,13 @@ import pytest
 
 from tapnet.cli import main
 from tapnet.paper.numbers import printed
-from tests.helpers.commands import tapnet
+from tests.helpers.commands import CONSOLE, tapnet
 
-QUICK = ("--epochs", 2, "--folds", 3)
+QUICK = ("--epochs", 2, "--folds", 3, "--jobs", 1)
 
 
 def test_train_prints_folds_protocol_and_the_papers_number(tmp_path):
-    result = tapnet("train", "MUTAG", *QUICK, "--out", tmp_path / "run")
+    result = tapnet("train", "MUTAG", *QUICK[:4], "--out", tmp_path / "run")  # as many processes as by default
     assert result.returncode == 0, result.stderr
     assert "MUTAG, tapnet: " in result.stdout
     assert "(protocol fair: epoch with the lowest validation loss; 3 folds × 2 epochs)" in result.stdout
@@ -61,7 +61,7 @@ def imbalanced(tmp_path):
 
 def test_the_majority_class_is_not_sold_as_a_result(imbalanced, tmp_path):
     """In the text, in JSON, and of the stored run; the weights that nothing reads are named."""
-    words = ("train", imbalanced, "--model", "wl", "--folds", 4, "--out", tmp_path / "run")
+    words = ("train", imbalanced, "--model", "wl", "--folds", 4, "--jobs", 1, "--out", tmp_path / "run")
     text = tapnet(*words)
     assert text.returncode == 0, text.stderr
     assert "92.5 ± " in text.stdout
@@ -146,6 +146,7 @@ def test_train_takes_every_setting(tmp_path):
         ("--pool topkk", 2, "not 'topkk'; did you mean topk?"),
         ("--out /proc/nowhere", 1, "cannot be written"),
         ("--out README.md", 1, "README.md: is a file; results go into a folder"),
+        ("--final both", 2, "(both); --final takes single or ensemble"),
         ("--data-dir no-such-folder", 2, "--data-dir: no-such-folder is not a folder"),
     ],
 )
@@ -184,7 +185,7 @@ def test_wl_is_said_to_have_no_epochs(tmp_path):
 
 
 def test_a_changed_setting_is_named_and_compared_with_its_own_row(tmp_path):
-    quick = ("--epochs", 1, "--folds", 3, "--only-folds", 0, "--out", tmp_path)
+    quick = ("--epochs", 1, "--folds", 3, "--only-folds", 0, "--jobs", 1, "--out", tmp_path)
     result = tapnet("train", "MUTAG", *quick, "--pool", "none", "--dropout", "0.999999")
     assert "MUTAG, tapnet with pool none, dropout 0.999999: " in result.stdout, result.stderr
     assert "the paper prints" not in result.stdout
@@ -218,7 +219,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(tmp_path):
     assert out == ""
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
-    resumed, whole = tapnet(*words, tmp_path), tapnet(*words, tmp_path / "whole")
+    resumed, whole = tapnet(*words, tmp_path), tapnet(*words, tmp_path / "whole", "--jobs", 1)
     assert json.loads(resumed.stdout)["folds"] == json.loads(whole.stdout)["folds"]
 
 
@@ -271,7 +272,7 @@ def test_a_pooling_layer_in_the_current_folder_is_trained_and_used(tmp_path):
         "    def __init__(self, in_channels, ratio=0.5):\n        super().__init__()\n"
         "    def forward(self, x, edge_index, batch):\n        return x\n"
     )
-    console = {"program": (sys.executable, "-P", "-c", "from tapnet.cli import main; main()"), "cwd": tmp_path}
+    console = {"program": CONSOLE, "cwd": tmp_path}
     if sys.version_info < (3, 11):
         pytest.skip("-P, which leaves the current folder out as the console script does, is of Python 3.11")
     quick = ("--epochs", 1, "--folds", 3, "--jobs", 2, "--final", "--json", "--out")
@@ -312,7 +313,7 @@ def test_what_does_not_fit_the_targets_is_refused_before_training(tmp_path):
 
 def test_final_stands_alone_or_takes_a_kind_and_the_model_says_how_sure_it_is(tmp_path):
     """From a run to sets, marks and calibration, as a user types it."""
-    words = ("train", "--final", "MUTAG", *QUICK, "--jobs", 1, "--set", "hidden_channels=8", "--out", "run")
+    words = ("train", "--final", "MUTAG", *QUICK, "--set", "hidden_channels=8", "--out", "run")
     alone = tapnet(*words, cwd=tmp_path)
     assert alone.returncode == 0, alone.stderr
     assert "trained on all 188 graphs" in alone.stdout
@@ -351,3 +352,15 @@ def test_final_stands_alone_or_takes_a_kind_and_the_model_says_how_sure_it_is(tm
     assert (tmp_path / found["written"]).stat().st_size > 5000
     graph = json.loads(tapnet("show", "run", 0, "--json", cwd=tmp_path).stdout)
     assert graph["probabilities"] == pytest.approx(list(rows[0]["probabilities"].values()), abs=1e-5)
+
+
+def test_systems_for_undirected_graphs_are_refused_where_directions_are_asked_for(tmp_path):
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    for i in range(6):
+        nx.write_graphml(nx.DiGraph([(0, 1), (1, 2)] if i % 2 else [(1, 0), (2, 1)]), folder / f"{i}.graphml")
+    rows = [f"{i}.graphml,{i % 2}" for i in range(6)]
+    (folder / "labels.csv").write_text("\n".join(["graph,class", *rows]))
+    for command in (("train", "--pool", "mincut"), ("tune", "--model", "wl"), ("compare", "--systems", "tapnet,wl")):
+        refused = tapnet(command[0], folder, "--directed", *command[1:], "--out", tmp_path / "run")
+        assert (refused.returncode, "undirected graphs" in refused.stderr) == (2, True), refused.stderr

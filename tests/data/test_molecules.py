@@ -130,3 +130,28 @@ def test_without_rdkit_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("tapnet.data.molecules.find_spec", lambda name: None)
     with pytest.raises(SettingError, match=r"tapnet\[molecules\]"):
         GraphDataset.from_smiles(["CCO"])
+
+
+def test_the_numbers_of_atoms_add_up_to_rdkit_s_properties():
+    from rdkit.Chem import rdMolDescriptors
+
+    smiles = [*MOLECULES, "*", "[U]"]
+    dataset = GraphDataset.from_smiles(smiles)
+    assert dataset.attribute_names == ("logP", "refractivity", "polar surface", "surface")
+    assert torch.isfinite(dataset.node_attributes).all()
+    for i, text in enumerate(smiles):
+        sums = dataset[i].node_attributes.sum(0).tolist()
+        molecule = Chem.MolFromSmiles(text)
+        crippen = np.sum(rdMolDescriptors._CalcCrippenContribs(molecule), axis=0)
+        assert sums[:2] == pytest.approx(crippen.tolist(), abs=1e-4)
+        assert sums[2] == pytest.approx(rdMolDescriptors.CalcTPSA(molecule), abs=1e-3)
+        hydrogens = rdMolDescriptors._CalcLabuteASAContribs(molecule)[1]
+        assert sums[3] + hydrogens == pytest.approx(rdMolDescriptors.CalcLabuteASA(molecule), abs=1e-3)
+
+
+def test_the_numbers_of_atoms_are_the_same_for_every_way_to_write_a_molecule():
+    from tapnet.data.checks import graph_codes
+
+    molecule = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)NC2CC2")
+    ways = [Chem.MolToSmiles(molecule, doRandom=True) for _ in range(8)]
+    assert len(set(graph_codes(GraphDataset.from_smiles(ways)).tolist())) == 1

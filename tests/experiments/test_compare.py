@@ -14,7 +14,7 @@ import tapnet
 from tapnet.errors import DataError, SettingError
 from tapnet.experiments.cross_validate import CrossValidation
 from tapnet.experiments.statistics import corrected_t_test
-from tapnet.experiments.trial import Predicted, Trial, TrialResult
+from tapnet.experiments.trial import Predicted, Trial, TrialResult, digest
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
 
@@ -258,6 +258,28 @@ def test_what_is_stored_is_read_again(table, tmp_path):
         tapnet.load_comparison(tmp_path)
     with pytest.raises(DataError, match="no comparison is stored"):
         tapnet.load_comparison(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        ({"metric": "magic"}, "no metric 'magic'"),
+        ({"systems": []}, "none of its systems"),
+        ({"reference": ["gin"]}, "reference: "),
+        ({"test_to_train": 10**400}, "not JSON compliant"),
+        ({"systems": None}, "systems: "),
+    ],
+)
+def test_a_comparison_under_a_checksum_that_fits_is_checked_too(table, tmp_path, change, fact):
+    def store(values):
+        (tmp_path / "comparison.json").write_text(json.dumps(values | {"digest": digest(values)}))
+
+    values = json.loads(json.dumps(table.to_dict()))
+    store(values | {"verdict": "\x1b[31mred\n"})
+    assert tapnet.load_comparison(tmp_path).verdict == r"\x1b[31mred\n"
+    store(values | change)
+    with pytest.raises(DataError, match=fact):
+        tapnet.load_comparison(tmp_path)
 
 
 # ---- training ----

@@ -67,16 +67,40 @@ def steps_of(name, group):
     return loss, {key: value for key, value in network.state_dict().items() if value.is_floating_point()}
 
 
-def _take_steps(fabric, folder):
+def batch_norm_of(rows, rank):
+    """One of two processes: its half of the rows, through a norm that both share."""
+    norm = BatchNorm(3).train()
+    norm.together = True
+    mine = rows.tensor_split(2)[rank].clone().requires_grad_()
+    out = norm(mine)
+    out.square().mul(torch.arange(1.0, 4)).sum().backward()
+    for parameter in norm.parameters():
+        torch.distributed.all_reduce(parameter.grad)
+    return [out.detach(), mine.grad, norm.weight.grad, norm.running_mean, norm.running_var]
+
+
+def _in_each_process(fabric, folder, rows):
     group = FabricGroup(fabric)
-    outcome = {name: steps_of(name, group) for name in NETWORKS}
-    torch.save(outcome, f"{folder}/{group.rank}")
+    steps = {name: steps_of(name, group) for name in NETWORKS}
+    torch.save((steps, batch_norm_of(rows, group.rank)), f"{folder}/{group.rank}")
 
 
-def test_two_processes_take_the_steps_of_one(tmp_path):
+@pytest.fixture(scope="module")
+def rows():
+    return torch.randn(11, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture(scope="module")
+def both(rows, tmp_path_factory):
+    """What each of two processes computed: its steps, its half of the norm."""
+    folder = tmp_path_factory.mktemp("both")
     torch.set_num_threads(1)
-    make_fabric("cpu", 2).launch(_take_steps, str(tmp_path))
-    first, second = (torch.load(tmp_path / str(rank)) for rank in range(2))
+    make_fabric("cpu", 2).launch(_in_each_process, str(folder), rows)
+    return [torch.load(folder / str(rank)) for rank in range(2)]
+
+
+def test_two_processes_take_the_steps_of_one(both):
+    (first, _), (second, _) = both
     for name in NETWORKS:
         loss, weights = steps_of(name, SINGLE_PROCESS)
         assert first[name][0] == second[name][0] == pytest.approx(loss, rel=1e-4)
@@ -163,25 +187,8 @@ def test_a_trial_on_one_device_is_named_as_it_always_was():
     assert Trial.from_dict(shared.to_dict()) == shared
 
 
-def _batch_norm(rank, folder, rows):
-    """One of two processes: its half of the rows, through a norm that both share."""
-    torch.distributed.init_process_group("gloo", f"file://{folder}/meet", rank=rank, world_size=2)
-    norm = BatchNorm(3).train()
-    norm.together = True
-    mine = rows.tensor_split(2)[rank].clone().requires_grad_()
-    out = norm(mine)
-    out.square().mul(torch.arange(1.0, 4)).sum().backward()
-    for parameter in norm.parameters():
-        torch.distributed.all_reduce(parameter.grad)
-    torch.save([out.detach(), mine.grad, norm.weight.grad, norm.running_mean, norm.running_var], f"{folder}/{rank}")
-    torch.distributed.destroy_process_group()
-
-
-def test_a_batch_norm_of_two_processes_is_that_of_one(tmp_path):
-    torch.manual_seed(0)
-    rows = torch.randn(11, 3)
-    torch.multiprocessing.spawn(_batch_norm, (str(tmp_path), rows), nprocs=2)
-    halves = [torch.load(tmp_path / str(rank)) for rank in range(2)]
+def test_a_batch_norm_of_two_processes_is_that_of_one(both, rows):
+    halves = [half for _, half in both]
     norm, whole = torch.nn.BatchNorm1d(3).train(), rows.clone().requires_grad_()
     out = norm(whole)
     out.square().mul(torch.arange(1.0, 4)).sum().backward()

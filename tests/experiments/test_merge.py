@@ -1,6 +1,7 @@
 """Results of several folders in one: packed lines are read as single files are."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tapnet.errors import DamagedFileWarning, DataError, TapnetError
 from tapnet.experiments.merge import merge_trials
 from tapnet.experiments.store import Store
-from tapnet.experiments.trial import TrialResult
+from tapnet.experiments.trial import TrialResult, digest
 from tapnet.files import write_atomically
 from tests.helpers.commands import tapnet_ends
 from tests.helpers.readers import small_trial
@@ -101,3 +102,20 @@ def test_the_command_counts_and_checks(tmp_path):
     done = tapnet_ends("merge", "results", folder=tmp_path, code=1)
     assert "0123456789abcdef.json" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_hostile_packed_files_are_damaged_and_no_more(tmp_path):
+    key = small_trial().key
+    unknown = {"key": key, "trial": {"setting": "of a newer version"}}
+    sealed = json.dumps(unknown | {"digest": digest(unknown)}, separators=(",", ":"))
+    (tmp_path / "trials").mkdir()
+    (tmp_path / "trials/\x1b[31m.jsonl").write_text(f'{{"key":"{key}","a":' + "[" * 100_000 + "\n")
+    (tmp_path / "trials/new.jsonl").write_text(sealed)
+    os.mkfifo(tmp_path / "trials/pipe.jsonl")
+    merged = merge_trials(tmp_path / "ours", [tmp_path])
+    assert len(merged.damaged) == 2
+    assert "pipe.jsonl: not a regular file" in str(merged)
+    assert "\x1b" not in str(merged)
+    assert merged.files == {"data.jsonl": 1}  # what this version does not know is kept
+    (tmp_path / "trials/\x1b[31m.jsonl").unlink()
+    assert len(merge_trials(tmp_path).damaged) == 1

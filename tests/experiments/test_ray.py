@@ -9,7 +9,7 @@ import pytest
 
 from tapnet import load_dataset
 from tapnet.cli.app import find_cluster
-from tapnet.errors import SettingError, TapnetError
+from tapnet.errors import DamagedFileWarning, SettingError, TapnetError
 from tapnet.experiments.backends.pool import DataReference, Event, run_trials
 from tapnet.experiments.backends.ray import Cluster, Mailbox
 from tapnet.experiments.store import Store
@@ -88,6 +88,18 @@ def test_a_stopped_run_leaves_checkpoints_that_go_on_without_the_cluster(nodes, 
 
 
 @pytest.mark.slow
+def test_a_checkpoint_that_a_worker_cannot_use_is_set_aside_and_said(tmp_path):
+    pytest.importorskip("ray", reason="needs the extra cluster")
+    (trial,), store = make(1, epochs=2), Store(tmp_path)
+    store.save_checkpoint(trial, {"state": "of another trial"})  # under a seal that fits
+    with pytest.warns(DamagedFileWarning, match=r"not a state of this trial; the trial begins again; .* is .*damaged"):
+        assert run_trials([trial], MUTAG, store, cluster=Cluster("local", local_cpus=1))
+    assert store.load(trial) is not None
+    assert store.checkpoint_file(trial).with_suffix(".damaged").exists()
+    assert not store.checkpoint_file(trial).exists()
+
+
+@pytest.mark.slow
 def test_a_killed_mailbox_is_one_sentence_and_checkpoints_are_kept(nodes, tmp_path, monkeypatch):
     trials, store = make(2, epochs=200), Store(tmp_path / "ray")
 
@@ -158,8 +170,11 @@ def test_the_mailbox_hands_over_everything_once():
     mailbox.keep(trial.key, b"old")
     mailbox.keep(trial.key, b"new", new=True)
     assert mailbox.begin(trial.key) == (False, b"new")
-    assert mailbox.take([]) == ([Event(trial, 1, 50.0)], {trial.key: b"new"})
-    assert mailbox.take([trial.key]) == ([], {})
+    assert mailbox.take([]) == ([Event(trial, 1, 50.0)], {trial.key: b"new"}, {})
+    mailbox.reject(trial.key, "damaged")
+    assert mailbox.begin(trial.key) == (False, None)
+    assert mailbox.take([trial.key]) == ([], {}, {trial.key: "damaged"})
+    assert mailbox.take([]) == ([], {}, {})
     mailbox.stop()
     assert mailbox.begin(trial.key) == (True, None)
     assert mailbox.tell(Event(trial, 2, 50.0)) is True

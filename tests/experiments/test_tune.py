@@ -177,7 +177,9 @@ def test_settings_are_read_as_they_were_saved(mutag, tmp_path):
     assert again.to_dict() == found.to_dict()
 
 
-@pytest.mark.parametrize("content", ["[1]", "{}", '{"settings": 3}', '{"settings": {}, "epochs": "many"}', "?"])
+@pytest.mark.parametrize(
+    "content", ["[1]", "{}", '{"settings": 3}', '{"settings": []}', '{"settings": {}, "epochs": "many"}', "?"]
+)
 def test_a_file_without_settings_is_one_sentence(tmp_path, content):
     (tmp_path / "settings.json").write_text(content)
     with pytest.raises(DataError, match=r"settings\.json"):

@@ -249,7 +249,7 @@ def click_node(visit, node):
     visit.until_quiet()
 
 
-@pytest.mark.parametrize("method", ["occlusion", "shapley", "gradients"])
+@pytest.mark.parametrize("method", ["surrogate", "occlusion", "masking", "shapley", "gradients"])
 def test_every_method_shows_its_attribution_with_its_fidelity(visit, page, method):
     visit.open("#graph=3")
     Select(visit("#method")).select_by_value(method)

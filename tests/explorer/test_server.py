@@ -174,7 +174,7 @@ def test_an_unknown_category_is_a_note_and_not_an_error(client):
 # ---- what a prediction rests on ----
 
 
-@pytest.mark.parametrize("method", ["occlusion", "shapley", "gradients"])
+@pytest.mark.parametrize("method", ["surrogate", "occlusion", "masking", "shapley", "gradients"])
 def test_an_attribution_is_that_of_the_model_with_its_fidelity(client, saved, method):
     found = client.get("/api/graphs/3/attribution", params={"method": method}).json()
     want = saved.explain(3, method)
@@ -253,6 +253,7 @@ def test_atoms_are_where_chemists_draw_them():
     assert at.max() <= 1
     bonds = np.linalg.norm(np.diff(at[np.array(view["edges"])], axis=1), axis=-1)
     np.testing.assert_allclose(bonds, bonds.mean(), rtol=0.01)  # a regular hexagon
+    assert any("polar surface" in note for note in Explorer(make_model(data), data).model()["notes"])
 
 
 # ---- how sure ----

@@ -202,6 +202,8 @@ class Trained:
     checkpoint: bytes
     key: str  # of the trial that the checkpoint belongs to
     others: dict[str, bytes]  # a model file of every other network
+    ensemble: bytes  # a model of two networks, calibrated
+    comparison: bytes
 
     @property
     def model(self) -> bytes:
@@ -212,7 +214,7 @@ def train_small(scratch: Path) -> Trained:
     """Trains for an epoch in a folder of its own, through the command."""
     import torch
 
-    from tapnet import load_dataset
+    from tapnet import compare_runs, cross_validate, load_dataset
     from tapnet.cli import main
     from tapnet.experiments.run_trial import TrialRun, describe_model
     from tapnet.experiments.store import Store
@@ -225,13 +227,15 @@ def train_small(scratch: Path) -> Trained:
         (scratch / name).parent.mkdir(parents=True, exist_ok=True)
         (scratch / name).write_bytes(content)
     before = sys.argv, Path.cwd()
-    sys.argv = ["tapnet", "train", "SMALL", *QUICK, "--final", "--json", "--out", "run"]
     os.chdir(scratch)
     try:
-        main()
-    except SystemExit as ended:
-        if ended.code:
-            raise
+        for final, out in (("single", "run"), ("ensemble", "ensemble")):
+            sys.argv = ["tapnet", "train", "SMALL", *QUICK, "--final", final, "--json", "--out", out]
+            try:
+                main()
+            except SystemExit as ended:
+                if ended.code:
+                    raise
     finally:
         sys.argv = before[0]
         os.chdir(before[1])
@@ -250,7 +254,10 @@ def train_small(scratch: Path) -> Trained:
             about = describe_model(Trial(dataset.name, dataset.checksum, name, settings, "paper", 0, 2), dataset)
             SavedModel(network, about).save(scratch / "other.safetensors")
             others[name] = (scratch / "other.safetensors").read_bytes()
-    return Trained(run, store.checkpoint_file(trial).read_bytes(), trial.key, others)
+    compare_runs([cross_validate(dataset, name, folds=3, jobs=1) for name in ("majority", "size")]).save(scratch)
+    ensemble, comparison = (scratch / name for name in ("ensemble/final.safetensors", "comparison.json"))
+    checkpoint = store.checkpoint_file(trial).read_bytes()
+    return Trained(run, checkpoint, trial.key, others, ensemble.read_bytes(), comparison.read_bytes())
 
 
 # ---- ways to damage anything ----
@@ -1322,6 +1329,7 @@ def upload_cases() -> Iterator[Case]:
 
 def all_cases(trained: Trained) -> list[Case]:
     from tests.helpers.corpus_grid import grid_cases
+    from tests.helpers.corpus_later import later_cases
 
     cases = [
         *tu_cases(),
@@ -1335,6 +1343,7 @@ def all_cases(trained: Trained) -> list[Case]:
         *store_cases(trained),
         *upload_cases(),
         *grid_cases(trained),
+        *later_cases(trained),
     ]
     twice = [key for key, times in Counter(case.key for case in cases).items() if times > 1]
     assert not twice, twice

@@ -7,14 +7,16 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import psutil
+
+from tests.helpers.commands import MODULE, tapnet
 
 HOOKS = Path(__file__).with_name("hooks")  # what every process runs first
 PATIENCE = 300  # seconds, for what must happen
@@ -37,7 +39,7 @@ def write_rings(file: Path, graphs: int = 48) -> Path:
 
 def command(data: Path, out: Path, *words: Any, folds: int = 4, epochs: int = 12, every: int = 1) -> list[str]:
     options = ["--folds", folds, "--epochs", epochs, "--checkpoint-every", every, "--out", out, *SMALL, *words]
-    return [sys.executable, "-m", "tapnet", "train", str(data), *map(str, options)]
+    return [*MODULE, "train", str(data), *map(str, options)]
 
 
 @contextmanager
@@ -55,11 +57,15 @@ def running(words: list[str], **hooks: Any) -> Iterator[subprocess.Popen[str]]:
 
 def finishes(words: list[str], code: int = 0, **hooks: Any) -> tuple[str, str]:
     """It ends by itself, with this code and without a traceback; what it printed, and on standard error."""
-    with running(words, **hooks) as process:
-        out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code, err
-    assert "Traceback" not in err, err
-    return out, err
+    if hooks:
+        with running(words, **hooks) as process:
+            out, err = process.communicate(timeout=PATIENCE)
+        done = CompletedProcess(words, process.returncode, out, err)
+    else:
+        done = tapnet(*words[len(MODULE) :])
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout, done.stderr
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:

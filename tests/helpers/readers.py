@@ -20,13 +20,17 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from scipy import sparse
 
-from tapnet import GraphDataset, load_dataset
+from tapnet import GraphDataset, compare_runs, cross_validate, load_comparison, load_dataset
 from tapnet.data.checks import copies_note, features_note
 from tapnet.errors import TapnetError
+from tapnet.experiments.calibration import calibration
+from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted, describe_model, run_trial
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Trial, digest
+from tapnet.experiments.tune import load_settings
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.inference.model import SavedModel
 from tapnet.io.read import read
@@ -35,7 +39,17 @@ from tapnet.io.splits import read_splits
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
-from tests.helpers.corpus import graph_folder, graphml, node_link, packed, text_file, tu_files, unsealed
+from tests.helpers.corpus import (
+    description,
+    graph_folder,
+    graphml,
+    node_link,
+    packed,
+    text_file,
+    tu_files,
+    unsealed,
+    with_header,
+)
 
 SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None  # memory: a fuzzer writes a file for each input
 BETWEEN = b"\xfe\xfd"  # two parts of one input
@@ -84,12 +98,41 @@ MOLECULES = (
     b"    0.0000    0.0000    0.0000 O   0  0\nM  END\n> <target>\n1\n\n$$$$\n",
 )
 TABLES = ("csv", "smi", "sdf")  # of molecules; the input's first byte says which
+TARGETS = (
+    b"file,target\nring3,0.5\nring4.graphml,-1\nstar3,2e3\nstar4,\n",
+    b"file;a;b\nring3;0;1\nring4;1;\nstar3;;1\nstar4;1;0\n",
+)
+MATRIX_FILES = ("a.npy", "b.npz", "c.csv", "d.npz", "nodes.csv", "a.nodes.csv", "labels.csv")
+
+
+@cache
+def matrix_folder() -> dict[str, bytes]:
+    """The matrix of a path of three nodes in every format, their nodes and their classes."""
+    matrix = np.array([[0, 1, 0], [1, 0, 0.5], [0, 0.5, 0]])
+    files: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/a.npy", matrix)
+        np.savez(f"{folder}/b.npz", adjacency=matrix, names=np.arange(3))
+        sparse.save_npz(f"{folder}/d.npz", sparse.csr_array(matrix))
+        files = {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+    return files | {
+        "c.csv": b",x,y,z\nx,0,1,0\ny,1,0,0.5\nz,0,0.5,0\n",
+        "nodes.csv": b"name,kind,size\nx,left,0.5\ny,right,1\nz,left,-2e3\n",
+        "a.nodes.csv": b"name,size,kind\nx,0.5,left\ny,1,right\nz,7,left\n",
+        "labels.csv": b"graph,class\na,0\nb,1\nc,0\nd,1\n",
+    }
 
 
 def _tu(content: bytes) -> None:
     """The files one after another, in the order of their names; one that is missing is not there."""
     parts = content.split(BETWEEN)
     read_files({f"SMALL/{name}": part for name, part in zip(sorted(TU), parts, strict=False)}, "SMALL")
+
+
+def _matrices(content: bytes) -> None:
+    """One file of a folder of matrices; the input's first byte says which."""
+    name = MATRIX_FILES[content[0] % len(MATRIX_FILES)] if content else MATRIX_FILES[0]
+    read_files({f"M/{n}": f for n, f in (matrix_folder() | {name: content[1:]}).items()}, "M")
 
 
 def _molecules(content: bytes) -> None:
@@ -212,6 +255,128 @@ def _checkpoint(content: bytes) -> None:
         assert result is None or len(result.curves["test_accuracy"]) == 2
 
 
+# ---- runs, settings and comparisons ----
+
+
+@cache
+def run_files() -> dict[str, bytes]:
+    """A cross-validation with an ensemble of its networks, which is calibrated and knows its training data."""
+    return _stored_run(final="ensemble")
+
+
+@cache
+def nested_files() -> dict[str, bytes]:
+    """A nested cross-validation."""
+    return _stored_run(protocol="nested", configs=2)
+
+
+def _stored_run(**options: Any) -> dict[str, bytes]:
+    small = {"hidden_channels": 4, "classifier_channels": 4}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = {"protocol": "fair", "folds": 3, "epochs": 1, "jobs": 1} | options
+        cross_validate(larger_set(), out=folder, **options, **small)
+        files = [file for file in Path(folder).rglob("*") if file.is_file()]
+        return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@cache
+def larger_set() -> GraphDataset:
+    graphs = [nx.cycle_graph(n) for n in range(3, 13)] + [nx.star_graph(n) for n in range(3, 13)]
+    for graph in graphs:
+        nx.set_node_attributes(graph, {node: "CNO"[node % 3] for node in graph}, "label")
+    return GraphDataset.from_networkx(graphs, ["ring"] * 10 + ["star"] * 10, name="LARGER")
+
+
+@cache
+def ensemble_content() -> bytes:
+    """The file of an ensemble, without its checksum."""
+    return unsealed(run_files()["final.safetensors"])
+
+
+def card_content() -> bytes:
+    """The card of that ensemble."""
+    return json.dumps(description(ensemble_content())).encode()
+
+
+def _card(content: bytes) -> None:
+    """A card in the place of an ensemble's."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return
+    said = {"__metadata__": {"tapnet": text}}
+    read_model_file(with_header(ensemble_content(), lambda header: header | said))
+
+
+def _run(content: bytes) -> None:
+    """A run's page next to its results, the first byte says of which run; also under a checksum that fits."""
+    try:
+        sealed = sealed_result(json.loads(content[1:]))
+    except (ValueError, RecursionError):
+        sealed = b""
+    folder = _run_folder(content[:1] == b"n")
+    for page in filter(None, (content[1:], sealed)):
+        (folder / "run.json").write_bytes(page)
+        run = survives(lambda: load_run(folder))
+        if run is not None:
+            assert repr(run)
+            json.dumps(run.to_dict(), allow_nan=False)
+            survives(lambda run=run: calibration(run))
+    survives(lambda: SavedModel.load(next((folder / "models").glob("*.safetensors"))))  # it looks for the data
+
+
+@cache
+def _run_folder(nested: bool) -> Path:
+    """A folder that stays, with the results and a model of a run."""
+    folder = tempfile.TemporaryDirectory(dir=SCRATCH)
+    keep.append(folder)
+    for name, content in (nested_files() if nested else run_files()).items():
+        (Path(folder.name) / name).parent.mkdir(exist_ok=True)
+        (Path(folder.name) / name).write_bytes(content)
+    return Path(folder.name)
+
+
+@cache
+def settings_content() -> bytes:
+    values = {"model": "tapnet", "settings": {"hidden_channels": 4, "ratios": [0.5, 0.5, 0.5], "lr": 0.01}, "epochs": 1}
+    return json.dumps(values).encode()
+
+
+def _settings(content: bytes) -> None:
+    """Read, and used as far as a trial that is described."""
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+        file = Path(folder) / "settings.json"
+        file.write_bytes(content)
+        found = survives(lambda: load_settings(file))
+        if found is not None:
+            own = {"model": found[0] or "tapnet", "folds": 3, "jobs": 1, "only_folds": ()}
+            survives(lambda: cross_validate(small_set(), **own | found[1]))
+
+
+@cache
+def comparison_content() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [cross_validate(larger_set(), name, folds=3, jobs=1) for name in ("majority", "size", "bag")]
+        compare_runs(runs).save(folder)
+        return (Path(folder) / "comparison.json").read_bytes()
+
+
+def _comparison(content: bytes) -> None:
+    """Also under a checksum that fits."""
+    try:
+        sealed = sealed_result(json.loads(content))
+    except (ValueError, RecursionError):
+        sealed = b""
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+        for text in filter(None, (content, sealed)):
+            (Path(folder) / "comparison.json").write_bytes(text)
+            found = survives(lambda: load_comparison(folder))
+            if found is not None:
+                assert all((repr(found), found.to_csv(), found.to_latex()))
+                json.dumps(found.to_dict(), allow_nan=False)
+
+
 # ---- caches: an input is some arrays, each as name, type and content ----
 
 TYPES = ("int64", "int32", "float32", "float64", "uint8", "bool", "int8", "uint64")
@@ -310,6 +475,13 @@ READERS = {
         lambda content: read_files({f"G/{n}": f for n, f in (FOLDER | {"labels.csv": content}).items()}, "G"),
         lambda: [LABELS, FOLDER["labels.csv"]],
     ),
+    "targets": Reader(
+        lambda content: read_files(
+            {f"G/{n}": f for n, f in (FOLDER | {"targets.csv": content}).items() if n != "labels.csv"}, "G"
+        ),
+        lambda: list(TARGETS),
+    ),
+    "matrices": Reader(_matrices, lambda: [bytes([i]) + matrix_folder()[name] for i, name in enumerate(MATRIX_FILES)]),
     "archive": Reader(
         lambda content: read_files({"SMALL.zip": content}, "SMALL.zip"),
         lambda: [
@@ -318,6 +490,10 @@ READERS = {
         ],
     ),
     "model": Reader(read_model_file, lambda: [model_content()]),
+    "card": Reader(_card, lambda: [card_content()]),
+    "run": Reader(_run, lambda: [b"c" + run_files()["run.json"], b"n" + nested_files()["run.json"]]),
+    "settings": Reader(_settings, lambda: [settings_content()]),
+    "comparison": Reader(_comparison, lambda: [comparison_content()]),
     "result": Reader(_result, lambda: [result_content()]),
     "checkpoint": Reader(_checkpoint, lambda: [checkpoint_content()]),
     "parsed-copy": Reader(

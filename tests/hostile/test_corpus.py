@@ -37,6 +37,11 @@ OF = (
     "predict",
     "settings",
     "stored results",
+    "comparison",
+    "settings file",
+    "ensemble",
+    "generated data",
+    "explain",
 )
 
 AT_ONCE = 8  # commands that share a process, where it does not start from nothing

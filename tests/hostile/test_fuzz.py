@@ -127,6 +127,13 @@ def test_tables_of_classes(content: bytes) -> None:
     read_files({f"G/{name}": good for name, good in (FOLDER | {"labels.csv": content}).items()}, "G")
 
 
+@pytest.mark.parametrize("name", ["targets", "matrices", "settings", "comparison"])
+@given(data=st.data())
+def test_readers_of_one_file(name: str, data: st.DataObject) -> None:
+    reader = READERS[name]
+    reader.read(data.draw(mutated(data.draw(st.sampled_from(reader.seeds())))))
+
+
 ARCHIVE, STORED = READERS["archive"].seeds()
 
 

@@ -27,7 +27,7 @@ from tapnet.nn.pool.registry import list_pools
 from tests.helpers.graphs import datasets, write_graph
 from tests.helpers.pages import make_model
 
-METHODS = ("occlusion", "masking", "shapley", "gradients")
+METHODS = ("surrogate", "occlusion", "masking", "shapley", "gradients")
 SYSTEMS = ["tapnet", "gin", "dgcnn", "diffpool", "gunet", "sagpool", "eigenpool", "haarpool", "pscn"]
 POOLS = ["topk", "sort", "diff", "sag", "eigen", "haar", "none"]
 CASES = [*((name, {}) for name in SYSTEMS), *(("tapnet", {"pool": pool}) for pool in POOLS)]
@@ -191,6 +191,67 @@ def test_sampled_shapley_values_are_near_the_exact_ones(monkeypatch):
     np.testing.assert_array_equal(sampled, probe.shapley(0)[0])  # the same orders every time
 
 
+# ---- surrogate ----
+
+
+@given(st.integers(0, 2**16), st.integers(2, 12))
+@settings(max_examples=20, deadline=None)
+def test_the_surrogate_finds_the_terms_of_a_value_that_is_a_sum(seed, size):
+    rng = np.random.default_rng(seed)
+    ends = np.asarray(nx.random_labeled_tree(size, seed=seed).edges, dtype=np.int64).T
+    visible = rng.random((2000, size)) < 0.4
+    node, joint = rng.normal(size=size), rng.normal(size=size - 1)
+    value = 3 + visible @ node + (visible[:, ends[0]] & visible[:, ends[1]]) @ joint
+    nodes, edges = attribution.fit_surrogate(visible, ends, value)
+    np.testing.assert_allclose(edges, node[ends].sum(axis=0) + joint, atol=0.1)
+    for i in range(size):
+        mine = (ends == i).any(axis=0)
+        own, around = node[i] + joint[mine].sum() / 2, (node[ends].sum(axis=0) + joint)[mine].mean()
+        assert nodes[i] == pytest.approx((own + around) / 2, abs=0.1)
+    few = attribution.fit_surrogate(visible[: size // 2], ends, value[: size // 2])  # fewer copies than terms
+    assert all(np.isfinite(values).all() for values in few)
+
+
+def test_the_surrogate_asks_for_a_bounded_number_of_copies():
+    assert attribution.surrogate_copies(1, 0) == attribution.surrogate_copies(4, 3) == 64
+    assert attribution.surrogate_copies(30, 32) == 6 * 62
+    for terms in (10**4, 10**6):
+        assert attribution.surrogate_copies(terms, terms) <= 2048
+
+
+def test_the_surrogate_sees_features_of_a_node_and_edges_between_nodes():
+    mutag = load_dataset("MUTAG")
+
+    class Counting(nn.Module):
+        task = "classification"
+
+        def __init__(self, what):
+            super().__init__()
+            self.what = what
+
+        def structure(self, dataset):
+            return {}
+
+        def micro_batches(self, graphs, sizes):
+            return [graphs]
+
+        def outputs(self, batch):
+            if self.what == "edges":
+                counted = torch.bincount(batch.graph[batch.edge_index[0]], minlength=batch.num_graphs).float() / 2
+            else:
+                x = batch.x if batch.x.dim() > 1 else nn.functional.one_hot(batch.x, 7).float()
+                counted = torch.zeros(batch.num_graphs).index_add_(0, batch.graph, x[:, 1])
+            return Outputs(torch.stack([counted, torch.zeros_like(counted)], dim=1))
+
+    encoded = make_model(mutag).encode(mutag.subset([0]))
+    nodes, edges = Probe(Counting("edges"), encoded, 0).surrogate(0)
+    assert edges.min() > 0  # a visible end keeps an edge
+    category, around = encoded.x.numpy(), Probe(Counting("nitrogen"), encoded, 0).surrogate(0)[0]
+    assert around[category == 1].min() > around[category != 1].max()
+    again = Probe(Counting("edges"), encoded, 0).surrogate(0)[0]
+    np.testing.assert_array_equal(nodes, again)  # the same copies every time
+
+
 # ---- gradients ----
 
 
@@ -329,7 +390,7 @@ def test_an_explanation_has_both_attributions_and_what_pooling_kept(run):
     assert sum(n.kept for n in found.nodes) == sum(len(layer.kept) for layer in found.layers)
     assert found == model.explain(load_dataset("MUTAG")[3])
     text = found.report()
-    assert "attribution by occlusion" in text
+    assert "attribution by surrogate" in text
     assert found.fidelity.sentence in text
     names = {"prediction", "probabilities", "method", "nodes", "edges", "groups", "fidelity", "target", "unit"}
     values = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -421,3 +482,15 @@ def test_labels_are_explained_one_at_a_time():
         assert json.dumps(found.to_dict(), allow_nan=False)
     with pytest.raises(DataError, match="no valid SMILES"):
         model.explain("C(C")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_edge_of_a_directed_graph_has_an_attribution_from_where_it_begins(method):
+    graphs = [nx.DiGraph([(0, 1), (1, 0), (1, 2), (3, 2)]), nx.DiGraph([(0, 1), (2, 1)])] * 2
+    dataset = GraphDataset.from_networkx(graphs, [0, 1, 0, 1], features="degrees", directed=True)
+    found = attribute_graphs(make_model(dataset), dataset, method=method)
+    for i, graph in enumerate(graphs):
+        edges = slice(found.edge_ptr[i], found.edge_ptr[i + 1])
+        assert sorted(map(tuple, found.edge_index[:, edges].T.tolist())) == sorted(graph.edges)
+    assert np.isfinite(found.edges).all()
+    assert len(found.edges) == sum(graph.number_of_edges() for graph in graphs)

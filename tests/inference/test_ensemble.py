@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 import tapnet
 from tapnet.errors import DataError, SettingError
 from tapnet.explorer.views import Choice, Explorer
+from tapnet.inference.attribution_stability import compare_attributions
 from tapnet.inference.explain_graph import explain_graph
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import read_model
@@ -211,3 +212,27 @@ def test_one_final_model_can_follow_the_other(made, mutag):
     written = again.final.stat().st_mtime_ns
     tapnet.cross_validate(mutag, out=made.folder, final="ensemble", **FEW)
     assert again.final.stat().st_mtime_ns == written
+
+
+def test_an_explanation_says_how_far_the_networks_agree(made):
+    found = tapnet.load_model(made.folder).explain(3)
+    assert found.stability.members == 3
+    assert -1 <= found.stability.correlation <= 1
+    assert 0 <= found.stability.top <= 1
+    assert found.to_dict()["stability"] == found.stability.__dict__
+    assert found.stability.sentence in found.report()
+    single = SavedModel.load(sorted((made.folder / "models").iterdir())[0]).explain(3)
+    assert single.stability is None
+    assert single.to_dict()["stability"] is None
+
+
+def test_attributions_that_agree_and_that_do_not():
+    values = np.arange(10.0)
+    same, opposite = compare_attributions([values, 2 * values]), compare_attributions([values, -values])
+    assert (same.correlation, same.top) == (pytest.approx(1), 1)
+    assert (opposite.correlation, opposite.top) == (pytest.approx(-1), 0)
+    assert compare_attributions([values, -values], signed=False).top == 1
+    both = compare_attributions([values, values, -values])
+    assert (both.correlation, both.top) == (pytest.approx(-1 / 3), pytest.approx(1 / 3))
+    assert compare_attributions([np.zeros(5), np.zeros(5)]).correlation is None
+    assert compare_attributions([np.ones(1), np.zeros(1)]).top == 1

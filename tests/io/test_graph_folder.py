@@ -177,6 +177,19 @@ def test_the_default_of_a_graphml_key_is_the_value_of_nodes_without_one():
     assert dict(parse_graph(content, "g.graphml").nodes(data="label")) == {"a": "C", "b": "O"}
 
 
+def test_white_space_around_the_values_of_graphml_does_not_count():
+    content = b"""<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+      <key id="b" for="node" attr.name="acid" attr.type="boolean"><default> FALSE </default></key>
+      <key id="d" for="node" attr.name="charge" attr.type="double"/>
+      <graph edgedefault="undirected"><node id="a"><data key="b">
+        true   </data><data key="d"> 0.5
+      </data></node><node id="b"/></graph></graphml>"""
+    graph = parse_graph(content, "g.graphml")
+    assert dict(graph.nodes(data=True)) == {"a": {"acid": True, "charge": 0.5}, "b": {"acid": False}}
+    with pytest.raises(DataError, match="where true or false belongs"):
+        parse_graph(content.replace(b" FALSE ", b" maybe "), "g.graphml")
+
+
 GRAPHML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}</graphml>'
 LINK = '"links": [{}]'
 BOMB = (

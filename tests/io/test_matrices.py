@@ -106,6 +106,12 @@ def huge_header():
     return stream.getvalue()
 
 
+def header(shape):
+    """An array of zeros under a header that says something of its shape."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(32)
+
+
 def bomb():
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as out:
@@ -123,6 +129,11 @@ CSR = {"indices": [0], "indptr": [0, 1, 1], "data": [1.0], "shape": [2, 2], "for
         ("a.npy", b"\x93NUMPY\x01\x00\x05\x00{1:2}", "not an array of NumPy"),
         ("a.npy", npy(PATH)[:-8], "cut off"),
         ("a.npy", huge_header(), "cut off"),
+        *(
+            ("a.npy", header(shape), "cut off")
+            for shape in ("(-2, -2)", "(0, 10000000000000000000000)", "(True, True)")
+        ),
+        *(("a.npy", header(shape), "not an array of NumPy") for shape in ("((((", "(2, 2)'", "0000(2, 2)", "(2.0, 2)")),
         ("a.npy", npy(np.asarray([{}, {}])), "numbers belong"),
         ("a.npy", npy(np.asarray([["a"]])), "numbers belong"),
         ("a.npy", npy(1j * PATH), "numbers belong"),
@@ -141,6 +152,8 @@ CSR = {"indices": [0], "indptr": [0, 1, 1], "data": [1.0], "shape": [2, 2], "for
         ("a.npz", npz(**CSR | {"shape": [2, 3]}), "square"),
         ("a.npz", npz(**CSR | {"shape": [10**9, 10**9]}), "square, of up to 1,048,576 nodes"),
         ("a.npz", npz(**CSR | {"format": b"bsr"}), "csr, csc and coo"),
+        ("a.npz", npz(**CSR)[1:], "not a readable .npz"),
+        ("a.npz", npz(**CSR | {"format": b"\xff\xfe"}), "csr, csc and coo"),
         ("a.csv", b"", "holds no matrix"),
         ("a.csv", b"\xff\xfe", "not UTF-8"),
         ("a.csv", b"smiles,y\nCCO,1\nCC,0\n\nC,1", ":1: 'smiles' where a number of an adjacency matrix belongs"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tapnet import GraphBatch, TAPNet, TAPooling
 from tapnet.data.features import MixedFeatures
+from tapnet.errors import SettingError
 from tapnet.nn.conv.gcn import GraphConv
 from tapnet.nn.conv.gin import GINConv
 from tapnet.nn.conv.pyg import PyGConv
@@ -123,6 +124,8 @@ def test_a_convolution_of_pyg_gets_edges_and_weights():
     expected = conv.conv(x, batch.edge_index, batch.weight)
     torch.testing.assert_close(conv(x, batch), torch.nn.functional.leaky_relu(expected))
     assert find_conv(GCNConv) == "torch_geometric.nn.conv.gcn_conv:GCNConv"
+    with pytest.raises(SettingError, match="conv is one of"):
+        find_conv(["gcn"])
 
 
 @pytest.mark.parametrize("conv", [*CONVS, "torch_geometric.nn:GraphConv"])

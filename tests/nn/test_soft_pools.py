@@ -248,7 +248,8 @@ def test_gradients_of_the_loss_are_right(make):
     def loss(x, *values):
         return torch.func.functional_call(pool, dict(zip(names, values, strict=True)), (x, batch)).loss
 
-    assert torch.autograd.gradcheck(loss, (x.requires_grad_(), *(v.detach().requires_grad_() for v in values)))
+    inputs = (x.requires_grad_(), *(v.detach().requires_grad_() for v in values))
+    assert torch.autograd.gradcheck(loss, inputs, fast_mode=make is MaxCutPool)  # which has thousands of parameters
 
 
 @pytest.mark.parametrize("make", SOFT)

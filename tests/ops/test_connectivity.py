@@ -3,6 +3,7 @@
 import networkx as nx
 from hypothesis import given
 
+from tapnet import GraphDataset
 from tapnet.ops.connectivity import Connectivity
 from tests.helpers.graphs import datasets
 
@@ -24,3 +25,11 @@ def test_counts_are_those_of_networkx_and_add_up(dataset):
     each = [by_networkx(dataset, i) for i in range(len(dataset))]
     assert [Connectivity.of(dataset.batch([i])) for i in range(len(dataset))] == each
     assert Connectivity.of(dataset.batch(range(len(dataset)))) == sum(each[1:], start=each[0])
+
+
+def test_directed_edges_link_both_ends():
+    graphs = [nx.DiGraph([(0, 1), (2, 1)]), nx.DiGraph([(0, 1), (1, 0)])]
+    graphs[1].add_node(2)
+    batch = GraphDataset.from_networkx(graphs, [0, 1], directed=True).batch([0, 1])
+    found = Connectivity.of(batch)
+    assert (found.nodes, found.edges, found.isolated, found.components) == (6, 3, 1, 3)

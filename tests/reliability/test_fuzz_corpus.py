@@ -16,6 +16,5 @@ def test_no_input_that_the_fuzzer_kept_makes_a_reader_fail(name: str) -> None:
         pytest.importorskip("rdkit")
     with zipfile.ZipFile(CORPUS) as archive:
         kept = [entry for entry in archive.namelist() if entry.startswith(f"{name}/")]
-        assert kept
         for content in (*READERS[name].seeds(), *map(archive.read, kept)):
             READERS[name].read(content)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 def test_planted_files_do_nothing(tmp_path: Path) -> None:
     """In an interpreter of its own, with every index of the compiled loops checked."""
-    own = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "numba"), "TAPNET_CACHE": str(tmp_path / "c")}
-    own["PYTHONDONTWRITEBYTECODE"] = "1"
+    caches = {"NUMBA_CACHE_DIR": str(tmp_path / "given/numba"), "TAPNET_CACHE": str(tmp_path / "given/c")}
+    own = {"NUMBA_BOUNDSCHECK": "1", "PYTHONDONTWRITEBYTECODE": "1", **caches}
     words = [sys.executable, "-m", "tests.reliability.planted", str(tmp_path)]
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))

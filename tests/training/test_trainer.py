@@ -3,8 +3,11 @@
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
+from torch_geometric.data import Data
 
-from tapnet import TAPNet, load_dataset
+from tapnet import GraphDataset, TAPNet, load_dataset
+from tapnet.models.base import DataShape
+from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
 from tapnet.training.trainer import Trainer
 
@@ -49,3 +52,51 @@ def test_the_learning_rate_is_halved_every_so_many_epochs(mutag):
         trainer.train_epoch()
         rates.append(trainer.optimizer.param_groups[0]["lr"])
     assert rates == [0.01, 0.01, 0.005, 0.005, 0.0025]
+
+
+def numbered_graphs(scale=1.0, shift=0.0, seed=0):
+    """Paths whose nodes and edges carry two numbers each, and a third that is the same everywhere."""
+    generator = torch.Generator().manual_seed(seed)
+    graphs = []
+    for i in range(30):
+        edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        x, edge_attr = torch.randn(3, 2, generator=generator), torch.randn(2, 2, generator=generator)
+        x = torch.cat([scale * (x + i % 2) + shift, torch.full((3, 1), 0.1)], dim=1)
+        edge_attr = (scale * edge_attr + shift).repeat_interleave(2, dim=0)
+        graphs.append(Data(x=x, edge_index=edge_index, edge_attr=edge_attr, y=torch.tensor([i % 2])))
+    return GraphDataset.from_pyg(graphs)
+
+
+def trained_on_numbers(dataset, model="tapnet", **settings):
+    spec, graphs = find_model(model), torch.arange(20)
+    chosen = spec.make_settings("", settings)
+    torch.manual_seed(0)
+    network = spec.network(DataShape.of(dataset), chosen)
+    trainer = Trainer(network, spec.prepare(dataset, chosen), graphs, TrainingSettings(epochs=3, lr=0.01), seed=0)
+    return trainer, list(trainer.fit())
+
+
+def test_numbers_of_nodes_and_edges_have_the_scale_of_the_training_graphs():
+    dataset = numbered_graphs(1e6, 5e6)
+    network = trained_on_numbers(dataset, conv="gine")[0].model
+    nodes, edges = dataset.node_attributes[:60], dataset.edge_attributes[:80]
+    torch.testing.assert_close(network.node_mean, nodes.double().mean(0).float())
+    torch.testing.assert_close(network.node_scale[:2], nodes[:, :2].double().std(0, correction=0).float())
+    assert network.node_scale[2] == 1  # a constant stays 0, and does not become rounding errors
+    torch.testing.assert_close(network.edge_scale, edges.double().std(0, correction=0).float())
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"), [("tapnet", {}), ("tapnet", {"conv": "gine"}), ("gin", {}), ("bag", {})]
+)
+def test_the_units_of_numbers_do_not_matter(model, settings):
+    expected = trained_on_numbers(numbered_graphs(), model, **settings)[1]
+    for scale, shift in ((1e6, 0.0), (1e-6, 0.0), (100.0, 300.0)):
+        assert trained_on_numbers(numbered_graphs(scale, shift), model, **settings)[1] == pytest.approx(
+            expected, rel=1e-2
+        )
+
+
+def test_categories_alone_have_no_scale(mutag):
+    spec = find_model("tapnet")
+    assert not dict(spec.network(DataShape.of(mutag), spec.make_settings("", {})).named_buffers())

@@ -52,7 +52,12 @@ class Command(_Tidy, TyperCommand):
         given = [
             f"{word}={ALONE[word][0]}" if _stands_alone(word, args[i + 1 :]) else word for i, word in enumerate(args)
         ]
-        found: list[str] = super().parse_args(ctx, given)
+        try:
+            found: list[str] = super().parse_args(ctx, given)
+        except TyperException as error:
+            if "extra argument" in error.message:  # perhaps meant as the value of such an option
+                error.message += "".join(f"; {word} takes {' or '.join(ALONE[word])}" for word in args if word in ALONE)
+            raise
         return found
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -79,6 +79,7 @@ def compare(
     threshold: Annotated[
         float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
     ] = None,
+    directed: Annotated[bool, in_data("--directed", help="Keep the directions of edges.")] = False,
     split: Annotated[
         str | None,
         in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
@@ -130,7 +131,7 @@ def compare(
 
     if interrupts:
         raise KeyboardInterrupt
-    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
     more: dict[str, Any] = {} if configs is None else {"configs": configs}
     try:
         with notes():

@@ -23,12 +23,13 @@ def explain(
         ),
     ] = None,
     method: Annotated[
-        Literal["occlusion", "masking", "shapley", "gradients"],
+        Literal["surrogate", "occlusion", "masking", "shapley", "gradients"],
         typer.Option(
             metavar="METHOD",
-            help="occlusion (node removed), masking (node with mean features), shapley, or gradients (integrated).",
+            help="surrogate (linear model of the network with random nodes hidden), occlusion (node removed), masking "
+            "(node with mean features), shapley, or gradients (integrated).",
         ),
-    ] = "occlusion",
+    ] = "surrogate",
     target: Annotated[
         str | None,
         typer.Option(help="The class, label or number to explain.", show_default="the predicted class"),

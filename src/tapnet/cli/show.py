@@ -31,9 +31,9 @@ def show(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a graph and what a trained network keeps of it; the curves and calibration of a run; or a comparison.
+    """Draw what a prediction rests on, then what pooling kept; the curves and calibration of a run; or a comparison.
 
-    Node size is the score, colour the category, grey what was dropped.
+    Orange nodes and edges speak for the prediction, blue ones against it.
     """
     if out is not None and out.suffix.lower() not in FORMATS:
         raise SettingError(f"--out is a {', '.join(FORMATS)} file, not {out.name!r}")
@@ -44,9 +44,8 @@ def show(
     from tapnet.experiments.calibration import calibration
     from tapnet.experiments.comparison import load_comparison
     from tapnet.experiments.load_run import load_run
-    from tapnet.inference.explain_graph import explain_graph
     from tapnet.inference.model import load_model
-    from tapnet.viz import draw_explanation, plot_comparison, plot_run, save
+    from tapnet.viz import draw_attributions, plot_comparison, plot_run, save
 
     with notes():
         if is_comparison:
@@ -65,9 +64,12 @@ def show(
             lines = (calibrated, *layers, run.baseline_warning, run.machines_note, *run.notes)
             text = "\n".join([text, *(line for line in lines if line)])
         else:
-            explained = explain_graph(load_model(model, own_layer(pool), own_layer(conv)), graph, dataset, data_dir)
-            figure, target, text = draw_explanation(explained), Path(f"{explained.stem}.png"), str(explained)
-            values = explained.to_dict()
+            saved = load_model(model, own_layer(pool), own_layer(conv))
+            explained = saved.explain(graph, dataset=dataset, data_dir=data_dir)
+            drawn = explained.graph
+            assert drawn is not None
+            figure, target = draw_attributions([explained], kept=True), Path(f"{drawn.stem}.png")
+            text, values = explained.report(), explained.to_dict() | drawn.to_dict()
     target = out or target
     save(figure, target.with_suffix(""), (target.suffix.lower()[1:],))
     typer.echo(json.dumps(values | {"written": str(target)}) if as_json else f"{text}\nWritten: {target}")

@@ -66,6 +66,7 @@ Task = Annotated[
 Threshold = Annotated[
     float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
 ]
+Directed = Annotated[bool, in_data("--directed", help="Keep the directions of edges.")]
 Split = Annotated[
     str | None,
     in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
@@ -124,6 +125,7 @@ def train(
     target: Target = None,
     task: Task = None,
     threshold: Threshold = None,
+    directed: Directed = False,
     split: Split = None,
     metric: MetricNames = None,
     select_by: SelectBy = None,
@@ -215,21 +217,21 @@ def train(
         "lr": lr,
         "weight_decay": weight_decay,
     }
-    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
     known = inspect.signature(cross_validate).parameters.keys() - {"pool", "conv"}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= named_settings(other_settings or [], known)
     if settings_file is not None:
         named, found = load_settings(settings_file)
         if model is not None and named not in (None, model):
-            raise SettingError(f"{settings_file} has settings of {named}, not of {model}")
+            raise SettingError(f"{settings_file} has settings of {named:.100}, not of {model}")
         found_epochs = found.pop("epochs", None)
         model, epochs = model or named, found_epochs if epochs is None else epochs
         for name in found.keys() & known:
             raise SettingError(f"{settings_file}: {name} is not a setting of the model or of training")
         for name in ("pool", "conv"):
             if ":" in str(found.get(name)) and name not in settings:  # nothing is imported because a file says so
-                raise SettingError(f"{settings_file} uses the class {found[name]}: name it with --{name}")
+                raise SettingError(f"{settings_file} uses the class {found[name]!s:.100}: name it with --{name}")
         settings = {**found, **settings}
     try:
         with notes():

@@ -30,6 +30,7 @@ from tapnet.cli.train import (
     ClassWeight,
     Conv,
     Data,
+    Directed,
     MetricNames,
     NamedSettings,
     NodeFeatures,
@@ -68,6 +69,7 @@ def tune(
     target: Target = None,
     task: Task = None,
     threshold: Threshold = None,
+    directed: Directed = False,
     split: Split = None,
     metric: MetricNames = None,
     select_by: SelectBy = None,
@@ -113,7 +115,7 @@ def tune(
 
     if interrupts:
         raise KeyboardInterrupt
-    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+    reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
     known = inspect.signature(search_settings).parameters.keys() - {"pool", "conv"}
     try:
         with notes():

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 LEAST_FOR_A_PROCESS = 2000  # molecules: as many as are read in the time that a process takes to start
 ATOM_COLUMNS = ("element", "degree", "charge", "hydrogens", "aromatic", "hybridisation", "ring", "chirality")
+# What an atom adds to a property of the molecule: Crippen's logP and molar refractivity, Ertl's polar surface, Labute's
+# approximate surface. Hydrogens add to none but the last.
+ATOM_NUMBERS = ("logP", "refractivity", "polar surface", "surface")
 BOND_COLUMNS = ("type", "conjugated", "ring", "stereo")
 ATOM_STEREO, BOND_STEREO = ("", "R", "S", "r", "s"), ("", "E", "Z", "e", "z", "M", "P")  # CIP labels
 MOST_CIP_STEPS = 100_000  # a large cage could take minutes
@@ -29,6 +32,7 @@ class MoleculeArrays(NamedTuple):
     atoms: NDArray[np.int64]  # [N] the packed columns
     bonds: NDArray[np.int64]  # [M]
     ends: NDArray[np.int64]  # [2, M] atoms, numbered within each molecule
+    numbers: NDArray[np.float32]  # [4, N] ATOM_NUMBERS
     smiles: list[str]  # [G] as given; RDKit's of a MOL block
 
 
@@ -43,9 +47,9 @@ def molecule_arrays(texts: Sequence[str]) -> MoleculeArrays:
     """
     parts = in_parallel(_read_arrays, texts)
     columns = zip(*(part[:-1] for part in parts), strict=True)
-    num_atoms, num_bonds, atoms, bonds, ends = (np.concatenate(column, axis=-1) for column in columns)
     smiles = [text for part in parts for text in part.smiles]
-    return MoleculeArrays(num_atoms, num_bonds, atoms, bonds, ends, smiles)
+    num_atoms, num_bonds, atoms, bonds, ends, numbers = (np.concatenate(column, axis=-1) for column in columns)
+    return MoleculeArrays(num_atoms, num_bonds, atoms, bonds, ends, numbers, smiles)
 
 
 def canonical_smiles(texts: Sequence[str]) -> list[str]:
@@ -109,9 +113,10 @@ def _unpack(codes: NDArray[np.int64], bits: Sequence[int]) -> Iterator[list[int]
 
 def _read_arrays(texts: Sequence[str]) -> MoleculeArrays:
     from rdkit import Chem, rdBase
-    from rdkit.Chem import rdCIPLabeler
+    from rdkit.Chem import rdCIPLabeler, rdMolDescriptors
 
     atoms: list[int] = []
+    numbers: list[Any] = [np.zeros((len(ATOM_NUMBERS), 0), np.float32)]
     bonds: list[int] = []
     ends: list[int] = []
     num_atoms, num_bonds = np.zeros((2, len(texts)), np.int64)
@@ -140,6 +145,10 @@ def _read_arrays(texts: Sequence[str]) -> MoleculeArrays:
                 ends.append(b.GetEndAtomIdx())
                 stereo = _label(b, BOND_STEREO) << 8 if has_stereo else 0
                 bonds.append(b.GetBondType() | b.GetIsConjugated() << 6 | b.IsInRing() << 7 | stereo)
+            crippen = np.asarray(rdMolDescriptors._CalcCrippenContribs(mol), np.float32).T
+            polar = rdMolDescriptors._CalcTPSAContribs(mol)
+            surface = list(rdMolDescriptors._CalcLabuteASAContribs(mol)[0])
+            numbers.append(np.nan_to_num(np.stack([*crippen, polar, surface]).astype(np.float32)))
             num_atoms[i], num_bonds[i] = mol.GetNumAtoms(), mol.GetNumBonds()
             if "\n" in text:
                 smiles[i] = Chem.MolToSmiles(mol)
@@ -147,7 +156,8 @@ def _read_arrays(texts: Sequence[str]) -> MoleculeArrays:
     first_atom = np.repeat(np.cumsum(num_atoms) - num_atoms, num_bonds)
     degree = np.bincount((both_ends + first_atom).reshape(-1), minlength=len(atoms))
     packed = np.asarray(atoms, np.int64) | degree << 7
-    return MoleculeArrays(num_atoms, num_bonds, packed, np.asarray(bonds, np.int64), both_ends, smiles)
+    joined = np.concatenate(numbers, axis=1)
+    return MoleculeArrays(num_atoms, num_bonds, packed, np.asarray(bonds, np.int64), both_ends, joined, smiles)
 
 
 def _label(part: Any, labels: tuple[str, ...]) -> int:

@@ -41,8 +41,8 @@ class GraphBatch:
     """B graphs with N nodes and E edges, as one graph whose parts are not connected.
 
     The adjacency matrix A is 0/1, or has the edges' weights, without self-loops, in compressed rows: row i has its
-    entries at ``col[rowptr[i]:rowptr[i+1]]``. Â = A + I, and D̂ holds the row sums of Â (of its absolute values, where
-    weights are below 0).
+    entries at ``col[rowptr[i]:rowptr[i+1]]``. Of a directed edge from j to i it has Aᵢⱼ: messages go along the edge.
+    Â = A + I, and D̂ holds the row sums of Â (of its absolute values, where weights are below 0).
 
     Example:
         >>> import torch
@@ -59,9 +59,10 @@ class GraphBatch:
     rowptr: Tensor  # [N+1] int32
     col: Tensor  # [E] int32: numbers within the batch
     transposed: tuple[Tensor, Tensor] | None = None  # rowptr and col of Aᵀ; None: A is symmetric
-    weight: Tensor | None = None  # [E] floats in the place of A's ones, symmetric; None: ones
+    weight: Tensor | None = None  # [E] floats in the place of A's ones; None: ones
     prepared: Mapping[str, Any] = field(default_factory=dict)  # what was computed once for the data set, by name
     edge_attr: FeatureRows | None = None  # [E] categories, [E, F] floats, or both, of each edge
+    transposed_weight: Tensor | None = None  # [E] the weights in the order of Aᵀ; None: A is symmetric, or ones
 
     @property
     def num_graphs(self) -> int:
@@ -97,15 +98,24 @@ class GraphBatch:
 
     @cached_tensor
     def edge_index(self) -> Tensor:
-        """[2, E] int64, as PyG has it."""
+        """[2, E] int64: row and column of each entry of A. PyG's messages go from row 0 to 1, and here from 1 to 0."""
         nodes = torch.arange(self.num_nodes, device=self.ptr.device)
         return torch.stack([repeated(nodes, self.degree), self.col.long()])
 
     @property
     def edges_once(self) -> Tensor:
-        """[2, E/2] each edge of undirected graphs once, the smaller end first."""
+        """[2, E/2] each pair of nodes that are linked once, the smaller end first."""
         ends = self.edge_index
+        if self.transposed is not None:
+            once: Tensor = torch.stack([ends.amin(0), ends.amax(0)]).unique(dim=1)
+            return once
         return ends[:, ends[0] < ends[1]]
+
+    @property
+    def isolated(self) -> Tensor:
+        """[N] bool: the nodes without an edge, in either direction."""
+        alone = self.degree == 0
+        return alone if self.transposed is None else alone & (self.transposed[0].diff() == 0)
 
     def to(self, device: torch.device | str) -> GraphBatch:
         """The same graphs on another device."""
@@ -113,8 +123,10 @@ class GraphBatch:
         transposed = self.transposed and (self.transposed[0].to(device), self.transposed[1].to(device))
         weight = None if self.weight is None else self.weight.to(device)
         edge_attr = None if self.edge_attr is None else self.edge_attr.to(device)
+        back = None if self.transposed_weight is None else self.transposed_weight.to(device)
+        tensors |= {"weight": weight, "edge_attr": edge_attr, "transposed_weight": back}
         prepared = {name: value.to(device) for name, value in self.prepared.items()}
-        return replace(self, **tensors, transposed=transposed, weight=weight, edge_attr=edge_attr, prepared=prepared)
+        return replace(self, **tensors, transposed=transposed, prepared=prepared)
 
     def inverse_degree(self, dtype: torch.dtype) -> Tensor:
         """[N, 1]: the diagonal of D̂⁻¹."""

@@ -90,14 +90,14 @@ class Statistics:
 
     graphs: int
     mean_nodes: float
-    mean_edges: float  # undirected
+    mean_edges: float
     classes: int
 
     @classmethod
     def of(cls, dataset: GraphDataset) -> Statistics:
         """Counts a data set."""
         graphs, loops = len(dataset), 0 if dataset.self_loop is None else int(dataset.self_loop.sum())
-        edges = (dataset.num_edges + loops) / 2  # as others count: every listed pair is half an edge
+        edges = (dataset.num_edges + loops) / (1 if dataset.directed else 2)  # every listed pair is half an edge
         return cls(graphs, dataset.num_nodes / graphs, edges / graphs, dataset.num_classes)
 
     def differences(self, entry: CatalogEntry) -> list[str]:

@@ -57,8 +57,10 @@ def features_note(dataset: GraphDataset, only_edges: bool = False, reads_edges: 
     used = _counted(dataset.num_features, kinds.get(own, "degree"))
     if own == "all":
         numbers = dataset.num_features - len(dataset.categories or ())
+        names = dataset.attribute_names or ()
+        named = f" ({printable(', '.join(names)):.{LONGEST_LIST}})" if len(names) == numbers else ""
         used = f"{len(dataset.categories or ())} categories" + (
-            f" and {_counted(numbers, 'number')}" if numbers else ""
+            f" and {_counted(numbers, 'number')}{named}" if numbers else ""
         )
     return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
 
@@ -156,11 +158,31 @@ def graph_codes(dataset: GraphDataset) -> Codes:
         ptr, target = rowptr[nodes.start : nodes.stop + 1] - rowptr[nodes.start], col[edges] + first_node
         code = _feature_codes(dataset.x[nodes])
         carried = _edge_codes(dataset, edges)
+        leaving = _leaving_edges(dataset, nodes, edges) if dataset.directed else None
         for _ in range(REFINEMENTS):
-            code = _mixed(3 * code + _sums(_mixed(_mixed(code)[target] + carried), ptr))
+            own = 3 * code + _sums(_mixed(_mixed(code)[target] + carried), ptr)
+            if leaving is not None:
+                ptr_out, target_out, entry = leaving
+                own += _mixed(_sums(_mixed(_mixed(code)[target_out] + carried[entry]), ptr_out))
+            code = _mixed(own)
         codes[start:stop] = _sums(_mixed(code), np.concatenate([[0], np.cumsum(sizes)]))
         start = stop
     return codes
+
+
+def _leaving_edges(dataset: GraphDataset, nodes: slice, edges: slice) -> tuple[NDArray[np.int64], ...]:
+    """Of some graphs with directions: where the edges that leave each node begin, where they lead, and their entries.
+
+    Nodes and entries are counted from those of the first graph.
+    """
+    rowptr, col, entry = (tensor.numpy() for tensor in dataset.transposed)
+    first = np.repeat(dataset.node_ptr[:-1].numpy(), dataset.nodes_per_graph.numpy()) - nodes.start
+    source = np.repeat(np.arange(nodes.start, nodes.stop), np.diff(rowptr[nodes.start : nodes.stop + 1]))
+    return (
+        rowptr[nodes.start : nodes.stop + 1] - rowptr[nodes.start],
+        col[edges] + first[source],
+        entry[edges] - edges.start,
+    )
 
 
 def _feature_codes(features: FeatureRows) -> Codes:

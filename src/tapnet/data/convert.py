@@ -42,8 +42,9 @@ def assemble(
     values: Mapping[str, Sequence[Hashable] | None] | None = None,
     features: Features | None = None,
     source: str = "",
+    directed: bool = False,
 ) -> GraphDataset:
-    """Makes a data set of arrays: edges sorted, symmetric, without self-loops or duplicates, values numbered.
+    """Makes a data set of arrays: edges sorted, without self-loops or duplicates, values numbered.
 
     Args:
         name: The name of the data set.
@@ -54,13 +55,15 @@ def assemble(
         node_attributes: ``[N, F]``
         edge_labels: ``[E]`` the category of each edge.
         edge_attributes: ``[E, F]``
-        edge_weight: ``[E]`` Where an edge is given more than once, or in both directions, the mean of its weights
-            counts. Weights that are all 1 are none.
+        edge_weight: ``[E]`` Where an edge is given more than once, or in both directions of undirected graphs, the mean
+            of its weights counts. Weights that are all 1 are none.
         self_loop: ``[N]`` nodes that have a self-loop, in addition to those in ``edge_index``.
         values: For ``"y"``, ``"node_labels"`` and ``"edge_labels"``, where they hold numbers 0, 1, …: the values that
             these stand for.
         features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
         source: The files that it was read from.
+        directed: Whether edges keep their directions, from row 0 of ``edge_index`` to row 1; else they are made
+            symmetric.
 
     Returns:
         The data set.
@@ -87,7 +90,8 @@ def assemble(
             raise DataError(f"{name}: NaN or infinite among the {what} attributes")
     values = values or {}
     node_ptr = np.concatenate([[0], np.cumsum(nodes_per_graph)])
-    row, col, edge = _clean_edges(edge_index, int(node_ptr[-1]))
+    edge_index = edge_index[::-1] if directed else edge_index  # a row of the matrix has the edges that lead to a node
+    row, col, edge = _clean_edges(edge_index, int(node_ptr[-1]), directed)
     loops = np.zeros(node_ptr[-1], dtype=bool) if self_loop is None else np.array(self_loop, dtype=bool)
     loops[edge_index[0, edge_index[0] == edge_index[1]]] = True
     first_node = np.repeat(node_ptr[:-1], nodes_per_graph)
@@ -96,8 +100,8 @@ def assemble(
     weight: Tensor | None = None
     notes: tuple[str, ...] = ()
     if edge_weight is not None:
-        given = _checked_weights(edge_weight, edge_index, node_ptr, name)
-        weight, notes = _weights_of_pairs(given, edge_index, row, col, name)
+        given = _checked_weights(edge_weight, edge_index[::-1] if directed else edge_index, node_ptr, name)
+        weight, notes = _weights_of_pairs(given, edge_index, row, col, name, directed)
     y_numbers, classes = _numbered(y, values.get("y"))
     node_numbers, node_values = _numbered(node_labels, values.get("node_labels"))
     edge_numbers, edge_values = _numbered(edge_labels, values.get("edge_labels"))
@@ -121,18 +125,22 @@ def assemble(
         notes=notes,
         self_loop=torch.from_numpy(loops) if loops.any() else None,
         source=source,
+        directed=directed,
     )
     return dataset.with_features(features or ("labels" if len(node_values or ()) > 1 else "degrees"))
 
 
-def _clean_edges(edge_index: IntArray, num_nodes: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Sorted and symmetric, without self-loops or duplicates: row, col, and the given edge each one stems from.
+def _clean_edges(edge_index: IntArray, num_nodes: int, directed: bool) -> tuple[IntArray, IntArray, IntArray]:
+    """Sorted, without self-loops or duplicates: row, col, and the given edge each one stems from.
 
-    Of duplicates the first counts; a reverse edge that was not there takes the data of its forward edge.
+    Of duplicates the first counts. Unless they are directed, edges are made symmetric: a reverse edge that was not
+    there takes the data of its forward edge.
     """
     edge = np.flatnonzero(edge_index[0] != edge_index[1])
     row, col = edge_index[:, edge] if len(edge) < edge_index.shape[1] else edge_index
     row, col, edge = _sorted_unique(row, col, edge, num_nodes)
+    if directed:
+        return row, col, edge
     rowptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=num_nodes))])
     if not is_symmetric(rowptr, np.ascontiguousarray(col)):
         row, col, edge = _sorted_unique(np.r_[row, col], np.r_[col, row], np.r_[edge, edge], num_nodes)
@@ -156,24 +164,27 @@ def _checked_weights(weight: NDArray[Any], edge_index: IntArray, node_ptr: IntAr
 
 
 def _weights_of_pairs(
-    weight: NDArray[np.float64], edge_index: IntArray, row: IntArray, col: IntArray, name: str
+    weight: NDArray[np.float64], edge_index: IntArray, row: IntArray, col: IntArray, name: str, directed: bool
 ) -> tuple[Tensor | None, tuple[str, ...]]:
     """[E] the weight of each clean edge, the mean of all that were given for its ends, and a note where they differ."""
     given = np.flatnonzero(edge_index[0] != edge_index[1])
     if (weight[given] == 1).all():
         return None, ()
-    low, high = np.minimum(*edge_index[:, given]), np.maximum(*edge_index[:, given])
-    nodes = int(high.max(initial=0)) + 1
+    low, high = edge_index[:, given]
+    first, second = row, col
+    if not directed:
+        low, high = np.minimum(low, high), np.maximum(low, high)
+        first, second = np.minimum(row, col), np.maximum(row, col)
+    nodes = int(edge_index.max(initial=0)) + 1
     pairs, pair = np.unique(low * nodes + high, return_inverse=True)
     mean = np.bincount(pair, weight[given]) / np.bincount(pair)
     others = np.abs(weight[given] - mean[pair]) > 1e-6 * np.abs(weight[given])  # beyond the rounding of float32
-    clean = mean[np.searchsorted(pairs, np.minimum(row, col) * nodes + np.maximum(row, col))]
+    clean = mean[np.searchsorted(pairs, first * nodes + second)]
     notes: tuple[str, ...] = ()
     if count := len(np.unique(pair[others])):
         several = "1 edge is" if count == 1 else f"{count} edges are"
-        notes = (
-            f"{name}: {several} given several times or in both directions with different weights: the mean counts",
-        )
+        how = "several times" if directed else "several times or in both directions"
+        notes = (f"{name}: {several} given {how} with different weights: the mean counts",)
     return torch.from_numpy(clean.astype(np.float32)), notes
 
 
@@ -223,6 +234,28 @@ def _float_rows(matrix: NDArray[np.float32] | None, rows: IntArray | None) -> Te
     return torch.from_numpy(np.ascontiguousarray(chosen, dtype=np.float32))
 
 
+def has_one_way_edges(edge_index: IntArray) -> bool:
+    """Whether some edge's reverse is not among the edges [2, E]."""
+    row, col = edge_index
+    nodes = int(edge_index.max(initial=0)) + 1
+    return not np.array_equal(np.unique(row * nodes + col), np.unique(col * nodes + row))
+
+
+def directions_note(what: object, directed: int, graphs: int) -> str:
+    """Says that directions are not read."""
+    return f"{what}: {directed} of {graphs} graphs are directed: an edge in one direction counts for both"
+
+
+def one_way_note(edge_index: IntArray, dataset: GraphDataset) -> str:
+    """Says that directions are not read, where some edges [2, E] were given in one direction and others in both."""
+    row, col = edge_index[:, edge_index[0] != edge_index[1]]
+    given = len(np.unique(row * dataset.num_nodes + col))
+    one_way = dataset.num_edges - given
+    if not 0 < one_way < given:  # all in both directions, or each once, as undirected edges are also written
+        return ""
+    return f"{one_way} of {dataset.num_edges // 2} edges are given in one direction only, which counts for both"
+
+
 def joined_edges(edges: Sequence[IntArray], sizes: IntArray) -> IntArray:
     """[2, E] of all graphs, nodes numbered through the whole data set, from the edges and the size of each graph."""
     shifted = (e + first for e, first in zip(edges, np.cumsum(sizes) - sizes, strict=True))
@@ -239,10 +272,10 @@ def to_pyg(dataset: GraphDataset, graph: int) -> Data:
     nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
     edges = slice(int(dataset.rowptr[nodes.start]), int(dataset.rowptr[nodes.stop]))
     size = nodes.stop - nodes.start
-    row = torch.repeat_interleave(torch.arange(size), dataset.degree[nodes])
+    row, col = torch.repeat_interleave(torch.arange(size), dataset.degree[nodes]), dataset.col[edges].long()
     data = Data(
         x=dataset.x[nodes],
-        edge_index=torch.stack([row, dataset.col[edges].long()]),
+        edge_index=torch.stack([col, row] if dataset.directed else [row, col]),
         y=dataset.y[graph : graph + 1],
         num_nodes=size,
     )
@@ -261,6 +294,7 @@ def from_pyg(
     edge_categories: Values,
     features: Features | None,
     task: Task | None,
+    directed: bool,
 ) -> GraphDataset:
     """``GraphDataset.from_pyg``"""
     for i, g in enumerate(graphs):
@@ -299,6 +333,7 @@ def from_pyg(
         y=_whole_numbers(rows) if targets is None else np.zeros(len(rows), dtype=np.int64),
         values={"y": classes, "node_labels": categories, "edge_labels": edge_categories},
         features=features,
+        directed=directed,
         **given,  # type: ignore[arg-type]
     )
     not_read = unread_of_pyg(graphs, {"x", "edge_attr", *NODE_AND_EDGE_DATA})
@@ -386,7 +421,7 @@ def to_networkx(dataset: GraphDataset, index: int) -> nx.Graph:
         "weight": column("edge_weight"),
     }
     on_edges = {key: dict(zip(pairs, cells, strict=True)) for key, cells in columns.items() if cells is not None}
-    one_way = any(cells[u, v] != cells[v, u] for cells in on_edges.values() for u, v in pairs)
+    one_way = dataset.directed or any(cells[u, v] != cells[v, u] for cells in on_edges.values() for u, v in pairs)
     y = dataset.classes[int(data.y)] if dataset.task == "classification" else data.y.squeeze().tolist()
     graph = (nx.DiGraph if one_way else nx.Graph)(name=f"{dataset.name}[{index}]", y=y)
     graph.add_nodes_from(range(data.num_nodes))
@@ -411,8 +446,11 @@ def from_networkx(
     attributes: tuple[str, str, str, str, str],
     features: Features | None,
     task: Task | None,
+    directed: bool,
 ) -> GraphDataset:
     """``GraphDataset.from_networkx``; ``attributes`` are the names of its five keyword arguments, in their order."""
+    if directed:
+        graphs = [g if g.is_directed() else g.to_directed(as_view=True) for g in graphs]
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
     if features in ("labels", "attributes"):
         check_node_attribute(graphs, node_label if features == "labels" else node_attributes, needed=False)
@@ -440,12 +478,16 @@ def from_networkx(
         edge_attributes=_matrix(edges, edge_attributes),
         edge_weight=_weights(graphs, edges, edge_weight),
         features=features,
+        directed=directed,
     )
     on_nodes = set.intersection(*map(set, nodes)) - {node_label, node_attributes, "self_loop"}
     names = (edge_label, edge_attributes, edge_weight)
     on_edges = set[str]().union(*edges) - {key for key in names if _column(edges, key) is not None}
     not_read = name_unread(on_nodes, on_edges)
     dataset = replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,), not_read=not_read)
+    one_way = 0 if directed else sum(g.is_directed() and has_one_way_edges(networkx_edges(g)) for g in graphs)
+    if one_way:
+        dataset = replace(dataset, notes=(*dataset.notes, directions_note(name, one_way, len(graphs))))
     return _with_targets(dataset, targets)
 
 

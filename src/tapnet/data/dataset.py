@@ -54,11 +54,11 @@ class GraphReference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GraphDataset:
-    """G undirected graphs with N nodes in all and E directed edges (each undirected edge twice), as flat arrays.
+    """G graphs with N nodes in all and E directed edges (each undirected edge twice), as flat arrays.
 
-    There are no self-loops and no duplicate edges, every edge's reverse is there too, and the edges are sorted
-    by (source, target). What the models see is ``x``: integer categories, floats, or both. Labels and attributes
-    that are not in ``x`` are kept, too.
+    There are no self-loops and no duplicate edges, and the edges are sorted by (row, column). Unless the graphs are
+    ``directed``, every edge's reverse is there too. What the models see is ``x``: integer categories, floats, or both.
+    Labels and attributes that are not in ``x`` are kept, too.
 
     Data sets are made by ``load_dataset``, ``GraphDataset.from_pyg``, ``GraphDataset.from_networkx`` and
     ``GraphDataset.from_smiles``.
@@ -74,8 +74,8 @@ class GraphDataset:
 
     name: str
     node_ptr: Tensor  # [G+1] int64: the nodes of graph g are node_ptr[g] to node_ptr[g+1]
-    rowptr: Tensor  # [N+1] int64: the edges that leave node i are rowptr[i] to rowptr[i+1]
-    col: Tensor  # [E]   int32: where each edge leads, as a node's number within its graph
+    rowptr: Tensor  # [N+1] int64: the edges of node i, of directed graphs those that lead to it, are rowptr[i] to …
+    col: Tensor  # [E]   int32: the other end of each edge, as a node's number within its graph
     y: Tensor  # [G]   int64: class 0 … C-1; or [G, T] float32: numbers or 0/1 labels, NaN where one is missing
     classes: tuple[Hashable, ...]  # [C] the class's value in the original data; none where the targets are numbers
     x: Tensor | MixedFeatures  # [N]   int64 categories 0 … K-1, [N, F] floats, or both
@@ -87,7 +87,7 @@ class GraphDataset:
     edge_labels: Tensor | None = None  # [E] int64
     edge_label_values: tuple[Hashable, ...] | None = None
     edge_attributes: Tensor | None = None  # [E, F] float32
-    edge_weight: Tensor | None = None  # [E] float32, equal in both directions
+    edge_weight: Tensor | None = None  # [E] float32, equal in both directions unless the graphs are directed
     # [N] bool: the nodes that the files join to themselves. Such an edge is no edge here, but it counts in the
     # degree that is a node's feature, as it did for the paper and its predecessors (COLLAB has 2,837 of them).
     self_loop: Tensor | None = None
@@ -111,6 +111,7 @@ class GraphDataset:
     prepared: Mapping[str, Prepared] = field(default_factory=dict)  # what some model computes once for all its graphs
     edge_attr: MixedFeatures | None = None  # what edges carry, for models that read it: see with_edge_features
     splits: Splits | None = None  # the user's own, in the place of stratified folds
+    directed: bool = False  # whether edges have a direction
 
     # ---- sizes ----
 
@@ -143,6 +144,11 @@ class GraphDataset:
     def num_edges(self) -> int:
         """Directed edges: twice the number of undirected ones."""
         return len(self.col)
+
+    @property
+    def num_links(self) -> int:
+        """The number of edges as people count them: undirected ones once."""
+        return self.num_edges if self.directed else self.num_edges // 2
 
     @property
     def num_classes(self) -> int:
@@ -198,7 +204,7 @@ class GraphDataset:
     def __repr__(self) -> str:
         return (
             f"GraphDataset({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, "
-            f"edges={self.num_edges // 2}, classes={self.num_classes}, {self.features}={self.num_features})"
+            f"edges={self.num_links}, classes={self.num_classes}, {self.features}={self.num_features})"
         )
 
     @cached_property
@@ -211,6 +217,8 @@ class GraphDataset:
                 continue
             digest.update(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
             digest.update(tensor.contiguous().numpy().reshape(-1).view(np.uint8).data)
+        if self.directed:
+            digest.update(b"directed")
         return digest.hexdigest()
 
     # ---- graphs out of it ----
@@ -231,13 +239,28 @@ class GraphDataset:
         ptr, nodes, rowptr, col = cut_graphs(graphs, self.node_ptr, self.rowptr, self.col)
         prepared = {name: values.cut(graphs) for name, values in self.prepared.items()}
         x, y = self.x.index_select(0, nodes), self.y.index_select(0, graphs)
-        if self.edge_weight is None and self.edge_attr is None:
-            return GraphBatch(x, y, ptr, rowptr, col, prepared=prepared)
-        first = self.rowptr[nodes]
-        edges = concatenated_ranges(first, self.rowptr[nodes + 1] - first)
-        weight = None if self.edge_weight is None else self.edge_weight.index_select(0, edges)
-        edge_attr = None if self.edge_attr is None else self.edge_attr.index_select(0, edges)
-        return GraphBatch(x, y, ptr, rowptr, col, weight=weight, prepared=prepared, edge_attr=edge_attr)
+        more: dict[str, Any] = {"prepared": prepared}
+        if self.edge_weight is not None or self.edge_attr is not None:
+            edges = _edges_of(nodes, self.rowptr)
+            more["weight"] = None if self.edge_weight is None else self.edge_weight.index_select(0, edges)
+            more["edge_attr"] = None if self.edge_attr is None else self.edge_attr.index_select(0, edges)
+        if self.directed:
+            leaving, targets, entry = self.transposed
+            more["transposed"] = cut_graphs(graphs, self.node_ptr, leaving, targets)[2:]
+            if self.edge_weight is not None:
+                entries = entry.index_select(0, _edges_of(nodes, leaving))
+                more["transposed_weight"] = self.edge_weight.index_select(0, entries)
+        return GraphBatch(x, y, ptr, rowptr, col, **more)
+
+    @cached_property
+    def transposed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """``rowptr`` and ``col`` of the edges that leave each node, and [E] where each of these stands in ``col``."""
+        first = torch.repeat_interleave(self.node_ptr[:-1], self.nodes_per_graph)
+        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.degree)
+        col = self.col + first[row]
+        order = torch.argsort(col, stable=True)
+        count = torch.bincount(col, minlength=self.num_nodes)
+        return offsets(count), (row - first[row])[order].int(), order
 
     def subset(self, indices: Indices) -> GraphDataset:
         """Makes the data set of some graphs; classes and categories keep their numbers.
@@ -372,8 +395,9 @@ class GraphDataset:
         edge_categories: Sequence[Hashable] | None = None,
         features: Features | None = None,
         task: Task | None = None,
+        directed: bool = False,
     ) -> GraphDataset:
-        """Makes a data set of PyG's ``Data`` objects. A directed ``edge_index`` is made symmetric.
+        """Makes a data set of PyG's ``Data`` objects.
 
         Args:
             graphs: Graphs whose ``x`` holds integer categories ``[n]`` (or several columns of them, ``[n, K]``),
@@ -389,6 +413,8 @@ class GraphDataset:
             features: What ``x`` of the data set holds; with ``"degrees"`` the graphs' ``x`` is not looked at.
             task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default whole numbers of an integer
                 type are classes, and other targets what :func:`tapnet.data.targets.detect_task` finds.
+            directed: Whether edges keep their directions, from row 0 of ``edge_index`` to row 1; else it is made
+                symmetric.
 
         Returns:
             The data set.
@@ -407,7 +433,7 @@ class GraphDataset:
         """
         from tapnet.data.convert import from_pyg
 
-        return from_pyg(graphs, name, classes, categories, edge_categories, features, task)
+        return from_pyg(graphs, name, classes, categories, edge_categories, features, task, directed)
 
     # ---- NetworkX ----
 
@@ -419,8 +445,8 @@ class GraphDataset:
 
         Returns:
             A graph with the node and edge attributes ``label`` and ``attributes``, the edge attribute ``weight``, and
-            its class (or its number, or numbers) in ``graph["y"]``: a ``DiGraph`` where an edge and its reverse carry
-            different data, else a ``Graph``.
+            its class (or its number, or numbers) in ``graph["y"]``: a ``DiGraph`` where the data set is directed, or
+            an edge and its reverse carry different data, else a ``Graph``.
         """
         from tapnet.data.convert import to_networkx
 
@@ -440,12 +466,12 @@ class GraphDataset:
         edge_weight: str = "weight",
         features: Features | None = None,
         task: Task | None = None,
+        directed: bool = False,
     ) -> GraphDataset:
         """Makes a data set of NetworkX graphs.
 
         An attribute counts if every node (or edge) of every graph has it; else ``not_read`` names it. Labels may be of
-        any hashable kind. Nodes are numbered in the order of the graph; direction, parallel edges and self-loops are
-        dropped.
+        any hashable kind. Nodes are numbered in the order of the graph; parallel edges and self-loops are dropped.
 
         Args:
             graphs: The graphs.
@@ -461,6 +487,7 @@ class GraphDataset:
             features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
             task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default numbers with a fraction and
                 lists are what :func:`tapnet.data.targets.detect_task` finds, everything else is a class.
+            directed: Whether the edges of a ``DiGraph`` keep their directions; those of a ``Graph`` go both ways.
 
         Returns:
             The data set.
@@ -478,7 +505,7 @@ class GraphDataset:
         from tapnet.data.convert import from_networkx
 
         attributes = (node_label, node_attributes, edge_label, edge_attributes, edge_weight)
-        return from_networkx(graphs, y, name, attributes, features, task)
+        return from_networkx(graphs, y, name, attributes, features, task, directed)
 
     # ---- molecules ----
 
@@ -495,7 +522,8 @@ class GraphDataset:
         """Makes a data set of molecules; hydrogens are counted at their atom and are no nodes.
 
         Atoms carry their element, degree, charge, hydrogens, aromaticity, hybridisation, whether they are in a ring,
-        and chirality; bonds their type, whether they are conjugated or in a ring, and stereo. RDKit is needed.
+        and chirality, and as numbers their shares of logP, refractivity, polar surface and surface; bonds their type,
+        whether they are conjugated or in a ring, and stereo. RDKit is needed.
 
         Args:
             smiles: The SMILES of each molecule: a list, or a column of a pandas DataFrame.
@@ -522,6 +550,12 @@ class GraphDataset:
         from tapnet.data.molecules import from_smiles
 
         return from_smiles(smiles, y, name, names, task)
+
+
+def _edges_of(nodes: Tensor, rowptr: Tensor) -> Tensor:
+    """The numbers of the edges of some nodes, one node after another."""
+    first = rowptr[nodes]
+    return concatenated_ranges(first, rowptr[nodes + 1] - first)
 
 
 def _tensors(features: Tensor | MixedFeatures | None) -> tuple[Tensor | None, ...]:

@@ -65,3 +65,10 @@ def as_categories(x: FeatureRows) -> Tensor | None:
     if isinstance(x, MixedFeatures):
         return x.combination
     return None if x.is_floating_point() else x
+
+
+def numbers_of(x: FeatureRows) -> Tensor | None:
+    """[N, F] the numbers of each node; None where there are only categories."""
+    if isinstance(x, MixedFeatures):
+        return x.numbers
+    return x if x.is_floating_point() else None

@@ -18,6 +18,7 @@ Ints = NDArray[np.int64]
 Random = np.random.Generator
 
 MOST_COUNTED = 10  # as in COLORS-3 and TRIANGLES
+MAX_NODES = 1 << 31  # of all graphs
 SMALLEST = {"colors": 20, "triangles": 40, "needle": 8, "path": 8, "wl": 12}  # nodes, so that each class can be
 
 
@@ -51,7 +52,7 @@ def generate(kind: str, graphs: int = 1000, nodes: int = 50, seed: int = 0) -> G
         ones, those of the path between the two coloured ones (these two, if there is none). In ``"wl"`` there are none.
 
     Raises:
-        SettingError: if there is no such kind, or too few graphs or nodes are asked for.
+        SettingError: if there is no such kind, or too few or too many graphs or nodes are asked for.
 
     Example:
         >>> dataset, truth = generate("colors", graphs=100, nodes=30)
@@ -65,6 +66,8 @@ def generate(kind: str, graphs: int = 1000, nodes: int = 50, seed: int = 0) -> G
     classes = 2 if kind in ("needle", "path", "wl") else MOST_COUNTED + 1
     if graphs < classes:
         raise SettingError(f"{kind} has {classes} classes, so at least {classes} graphs: not {graphs}")
+    if graphs * nodes > MAX_NODES:
+        raise SettingError(f"at most {MAX_NODES:,} nodes in all are made, not {graphs:,} graphs of up to {nodes:,}")
     if seed < 0:
         raise SettingError(f"seed is a whole number, at least 0, not {seed}")
     rng = np.random.default_rng([seed, sorted(KINDS).index(kind)])

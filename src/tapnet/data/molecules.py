@@ -109,6 +109,7 @@ def molecule_dataset(
         edge_index=read.ends + first_atom,
         y=targets.y if targets is not None and has_classes else np.zeros(len(smiles), np.int64),
         node_labels=atoms,
+        node_attributes=np.ascontiguousarray(read.numbers.T),
         edge_labels=bonds,
         values={
             "y": targets.classes if targets is not None and has_classes else (None,),
@@ -126,6 +127,7 @@ def molecule_dataset(
         dataset,
         label_names=tuple(value[0] for value in atom_values),
         label_attribute=arrays.ATOM_COLUMNS[0],
+        attribute_names=arrays.ATOM_NUMBERS,
         node_columns=arrays.ATOM_COLUMNS,
         edge_columns=arrays.BOND_COLUMNS,
         smiles=smiles,

@@ -109,7 +109,9 @@ def compare(
             raise SettingError(
                 f"{name} predicts classes, and the targets of {data.name} are none: its task is {data.task}"
             )
-        spec.prepare(data, spec.make_settings(data.name, given))
+        own = spec.make_settings(data.name, given)
+        spec.check_directions(data, own)
+        spec.prepare(data, own)
     shared: dict[str, Any] = {
         "protocol": protocol,
         "seeds": seeds,

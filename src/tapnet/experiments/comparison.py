@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 COMPARISON = "comparison.json"  # in the folder of a comparison
-LARGEST_FILE = 1 << 28  # bytes; more is no comparison
+MAX_BYTES, MAX_SYSTEMS, MAX_SCORES = 1 << 26, 1000, 1_000_000  # more is no comparison, and could not be drawn
 COLUMNS = ("difference", "95 % interval", "p", "adjusted p", "visible", "rank", "seconds", "parameters")
 
 
@@ -197,14 +197,26 @@ class Comparison:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Comparison:
-        """From what ``to_dict`` returned."""
-        systems = []
-        for row in values["systems"]:
-            difference = row["difference"] and FromReference(**row["difference"])
-            systems.append(ComparedSystem(**{**row, "scores": tuple(row["scores"]), "difference": difference}))
-        own = {f.name: values[f.name] for f in fields(cls)}
-        folder = None if own["folder"] is None else Path(own["folder"])
-        return cls(**{**own, "systems": tuple(systems), "notes": tuple(own["notes"]), "folder": folder})
+        """From what ``to_dict`` returned.
+
+        Raises:
+            ValueError: in one sentence, if it is none.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            found = TypeAdapter(cls).validate_json(json.dumps(_printable(values)), strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise ValueError(": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))) from None
+        json.dumps(found.to_dict(), allow_nan=False)  # every number is one
+        if found.metric not in METRICS:
+            raise ValueError(f"there is no metric {found.metric!r:.40}")
+        if found.reference not in [system.name for system in found.systems]:
+            raise ValueError("its reference is none of its systems")
+        if len(found.systems) > MAX_SYSTEMS or sum(len(system.scores) for system in found.systems) > MAX_SCORES:
+            raise ValueError(f"more than {MAX_SYSTEMS:,} systems or {MAX_SCORES:,} scores")
+        return found
 
     def _records(self) -> list[dict[str, Any]]:
         """A flat row for each system."""
@@ -313,7 +325,7 @@ def load_comparison(path: str | Path) -> Comparison:
     """
     file = Path(path) / COMPARISON if Path(path).is_dir() else Path(path)
     try:
-        values = json.loads(read_regular(file, LARGEST_FILE))
+        values = json.loads(read_regular(file, MAX_BYTES))
         if values.pop("digest") != digest(values):
             raise ValueError("its content is not what was written")
         return replace(Comparison.from_dict(values), folder=file.parent)
@@ -321,6 +333,15 @@ def load_comparison(path: str | Path) -> Comparison:
         raise DataError(f"{path}: no comparison is stored here (there is no {COMPARISON})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
         raise DataError(f"{file}: cannot be read as a comparison ({printable(error)})") from None
+
+
+def _printable(value: Any) -> Any:
+    """The same with every text, of a stranger's file too, safe to print."""
+    if isinstance(value, Mapping):
+        return {key: _printable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_printable(one) for one in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def _p_in_words(p: float | None) -> str:

@@ -20,7 +20,7 @@ from tapnet.experiments.store import (
     packed_lines,
     result_files,
 )
-from tapnet.files import read_regular, write_atomically
+from tapnet.files import IrregularFileError, printable, read_regular, reading, write_atomically
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Merged:
         if self.different:
             some = ", ".join(self.different[:5]) + (" …" if len(self.different) > 5 else "")
             words.append(f"{len(self.different)} are there with other numbers, which stay: {some}")
-        words += [f"{len(self.damaged)} cannot be used:", *self.damaged[:20]] if self.damaged else []
+        words += [f"{len(self.damaged)} cannot be used:", *map(printable, self.damaged[:20])] if self.damaged else []
         return "\n".join(words)
 
     def to_dict(self) -> dict[str, object]:
@@ -101,7 +101,8 @@ def merge_trials(folder: str | Path, others: Iterable[str | Path] = ()) -> Merge
         packed.setdefault(_file_name(data), []).append(line)
     for file in sorted((folder / "trials").glob(f"*{PACKED}")):
         if any(place.startswith(str(file)) for place in damaged):
-            write_atomically(file.with_suffix(".damaged"), read_regular(file, MAX_PACKED_BYTES))
+            with reading(file), suppress(IrregularFileError):  # a pipe holds nothing to keep
+                write_atomically(file.with_suffix(".damaged"), read_regular(file, MAX_PACKED_BYTES))
     for name, lines in packed.items():
         write_atomically(folder / "trials" / name, b"".join(lines))
     for file in result_files(folder / "trials"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tapnet.data.dataset import GraphDataset
+from tapnet.errors import DataError
 from tapnet.experiments.trial import TrialResult
 from tapnet.files import write_atomically
 
@@ -38,6 +39,8 @@ def write_predictions(file: Path, results: Sequence[TrialResult], dataset: Graph
         found = result.predicted.get("test")
         if found is None:
             continue
+        if (found.graphs >= len(dataset)).any() or (classes and found.values.shape[1] != dataset.num_classes):
+            raise DataError(f"the stored result {result.trial.key} is of other data: delete it, and run again")
         best = found.values.argmax(1)
         for i, graph in enumerate(found.graphs.tolist()):
             said = [f"{value:.6g}" for value in found.values[i]]

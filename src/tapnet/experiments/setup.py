@@ -73,6 +73,7 @@ class Setup:
         steps = {name: value for name, value in chosen.items() if name in TrainingSettings.names()}
         own = {name: value for name, value in chosen.items() if name not in steps}
         settings = self.first.settings.replace(**own) if own else self.first.settings
+        self.spec.check_directions(self.data, settings)
         return replace(self.first, settings=settings, training=self.first.training.replace(**steps), **changes)
 
     def run(
@@ -198,6 +199,7 @@ def prepare_run(
     chosen = spec.make_settings(data.name, {**usual, **own})
     steps = {**spec.training, **usual_steps, **steps}
     epochs = steps.get("epochs", USUAL_EPOCHS) if epochs is None else epochs
+    spec.check_directions(data, chosen)
     prepared = spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
     notes = [features_note(data, reads_edges=prepared.edge_attr is not None)]
     if data.edge_weight is not None and not spec.reads_weights:

@@ -24,13 +24,14 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
+from tapnet.data.dataset import Task
 from tapnet.errors import DamagedFileWarning, DataError, SettingError, TapnetError
-from tapnet.experiments.trial import Trial, TrialResult, digest
+from tapnet.experiments.trial import Predicted, Trial, TrialResult, digest
 from tapnet.files import IrregularFileError, check_name, read_regular, remove_partial_files, write_atomically
-from tapnet.inference.model_file import RUN, ModelCard, read_model, write_model
+from tapnet.inference.model_file import MAX_RUN_BYTES, RUN, ModelCard, read_model, write_model
 from tapnet.models.registry import find_model
 
-MAX_TEXT_BYTES = 1 << 28  # of a result or a run's page; ten curves of the longest kind
+MAX_TEXT_BYTES = 1 << 28  # of a result; ten curves of the longest kind
 MAX_PACKED_BYTES = 1 << 32
 MAX_CHECKPOINT_BYTES = 1 << 36
 PACKED = ".jsonl"  # a file of many results, which `tapnet.experiments.merge` writes
@@ -220,7 +221,7 @@ class Store(TrialStore):
             FileNotFoundError: if there is none.
             ValueError: if it is not what was written, or cannot be read.
         """
-        values = json.loads(_content(self.folder / RUN, MAX_TEXT_BYTES))
+        values = json.loads(_content(self.folder / RUN, MAX_RUN_BYTES))
         if not isinstance(values, dict) or ("digest" in values and values.pop("digest") != digest(values)):
             raise ValueError(NOT_AS_WRITTEN)
         return values
@@ -323,8 +324,15 @@ def _is_sound(result: TrialResult) -> bool:
         and isinstance(result.versions, dict)
         and all(len(curve) == result.trial.training.epochs for curve in result.curves.values())
         and result.trial.tested == any(name.startswith("test_") for name in result.curves)
+        and all(_are_of_task(found, result.trial.task) for found in result.predicted.values())
         and (math.isfinite(result.reading.score) or not result.trial.tested)  # settings may be such that it diverges
     )
+
+
+def _are_of_task(found: Predicted, task: Task) -> bool:
+    """Whether predictions are those of classes, or of several columns; and probabilities, where they have to be."""
+    outside = (found.values < 0) | (found.values > 1 + 1e-5)  # not NaN, where training diverged
+    return (found.y.ndim == 1) == (task == "classification") and (task == "regression" or not bool(outside.any()))
 
 
 def result_files(trials: Path) -> list[Path]:
@@ -363,9 +371,8 @@ def _lines_of(files: tuple[tuple[Path, int, int], ...]) -> dict[str, bytes]:
 
 def check_line(key: str, line: bytes) -> str:
     """The data set of a stored result; a ``ValueError`` for one that is not what was written."""
-    values = json.loads(line)
     _parse(key, line)
-    return str(values["trial"]["dataset"])
+    return str(json.loads(line)["trial"].get("dataset", ""))
 
 
 def _parse(key: str, line: bytes) -> TrialResult | None:

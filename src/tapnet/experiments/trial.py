@@ -35,7 +35,7 @@ from tapnet.training.settings import TrainingSettings
 
 Array = NDArray[Any]
 
-LONGEST_CURVE = 1 << 24  # bytes of text; more is no curve
+LONGEST_CURVE, LARGEST_ARRAY = 1 << 24, 1 << 28  # bytes, unpacked; more is none that is stored
 # Fields that came after results were stored, with the value that leaves keys as they were.
 LATER_DEFAULTS = (
     ("devices", 1),
@@ -202,10 +202,15 @@ class Predicted:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Predicted:
         """From what ``to_dict`` returned."""
-        found = cls(*(unpack_array(values[name]) for name in ("graphs", "y", "values")))
-        if not len(found.graphs) == len(found.y) == len(found.values) or found.values.ndim != 2:
+        graphs, y, outputs = (unpack_array(values[name]) for name in ("graphs", "y", "values"))
+        if outputs.ndim != 2 or not outputs.shape[1] or graphs.shape != outputs.shape[:1] or (graphs < 0).any():
             raise ValueError("predictions that do not fit each other")
-        return found
+        if graphs.dtype.kind != "i" or (y.ndim == 1 and y.dtype.kind != "i"):
+            raise ValueError("numbers of graphs, or classes, that are not whole")
+        are_classes = y.shape == graphs.shape and bool(((y >= 0) & (y < outputs.shape[1])).all())
+        if not are_classes and y.shape != outputs.shape:
+            raise ValueError("predictions that do not fit the targets")
+        return cls(graphs, y, outputs)
 
 
 @dataclass(frozen=True)
@@ -319,6 +324,8 @@ def unpack_array(packed: Mapping[str, Any]) -> Array:
     if kind not in (np.dtype("<i8"), np.dtype("<f4")) or min(shape, default=0) < 0:
         raise ValueError("an array of no type that is stored")
     wanted = kind.itemsize * math.prod(shape)
+    if wanted > LARGEST_ARRAY:
+        raise ValueError("an array larger than any")
     unzip = zlib.decompressobj()
     content = unzip.decompress(base64.b64decode(packed["data"], validate=True), wanted + 1)
     if len(content) != wanted:

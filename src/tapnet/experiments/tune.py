@@ -123,14 +123,17 @@ def load_settings(file: str | Path) -> tuple[str | None, dict[str, Any]]:
     """Reads settings that `Tuning.save` wrote, or that somebody wrote by hand: ``{"model": …, "settings": {…}}``.
 
     Returns:
-        The name of the model, if the file has one; and the settings, ``epochs`` among them if the file has it.
+        The name of the model, if the file has one; and the settings, ``epochs`` among them if the file has it. A layer
+        ``"package.module:Class"`` among them is imported by who trains with it: read a stranger's file first.
 
     Raises:
         DataError: if the file cannot be read.
     """
     try:
         content = json.loads(read_regular(Path(file), MAX_SETTINGS_BYTES))
-        values = dict(content["settings"])
+        if not isinstance(content["settings"], dict):
+            raise TypeError
+        values = content["settings"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or 'an object with "settings" was expected'
         raise DataError(f"{file}: no settings can be read ({reason})") from None

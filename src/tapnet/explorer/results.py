@@ -76,14 +76,15 @@ class Results:
 
     @cached_property
     def _runs(self) -> list[tuple[str, Path, CrossValidation]]:
-        """Each system's name, folder and run, as far as they are there."""
+        """Each system's name, folder and run, as far as they are there; a comparison shows no other folder's runs."""
         if isinstance(self.shown, CrossValidation):
             return [(self.shown.results[0].trial.model, self.path, self.shown)]
         folder, found = self.shown.folder or Path(), []
         for system in self.shown.systems:
-            if system.folder is not None:
+            run = folder / (system.folder or "")
+            if system.folder is not None and run.resolve().is_relative_to(folder.resolve()):
                 try:
-                    found.append((system.name, folder / system.folder, self._load(folder / system.folder)))
+                    found.append((system.name, run, self._load(run)))
                 except TapnetError:
                     continue  # the comparison itself is whole
         return found

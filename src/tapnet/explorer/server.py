@@ -33,7 +33,7 @@ from tapnet.explorer.results import PictureNotFoundError, Results
 from tapnet.explorer.upload import parsers
 from tapnet.explorer.views import Choice, Explorer, GraphNotFoundError
 from tapnet.files import printable
-from tapnet.inference.attribution import Method
+from tapnet.inference.attribution import DEFAULT_METHOD, Method
 
 LARGEST_UPLOAD = 4 << 20  # bytes
 WORKERS, WAITING = 2, 32  # threads that compute, of graphs and of uploads, and requests that may wait for each
@@ -159,7 +159,7 @@ def _add_graphs(app: FastAPI, explorer: Explorer, has_results: bool) -> None:
         return await workers.answer(client, explorer.graph, number, sliders, places, without)
 
     @app.get("/api/graphs/{number}/attribution")
-    async def attribution(client: Client, number: int, sliders: Sliders, method: Method = "occlusion") -> Response:
+    async def attribution(client: Client, number: int, sliders: Sliders, method: Method = DEFAULT_METHOD) -> Response:
         return await attribution_workers.answer(client, explorer.attribution, number, method, sliders)
 
     @app.post("/api/graph")
@@ -171,7 +171,7 @@ def _add_graphs(app: FastAPI, explorer: Explorer, has_results: bool) -> None:
 
     @app.post("/api/attribution")
     async def uploaded_attribution(
-        client: Client, request: Request, name: FileName, sliders: Sliders, method: Method = "occlusion"
+        client: Client, request: Request, name: FileName, sliders: Sliders, method: Method = DEFAULT_METHOD
     ) -> Response:
         content = await _body(request)
         return await attribution_workers.answer(client, explorer.uploaded_attribution, name, content, method, sliders)

@@ -19,7 +19,8 @@ from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.explorer.names import Names
 from tapnet.explorer.upload import LONGEST_NAME, LONGEST_NOTE, MOST_NODES, check_size, read_upload
-from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe, predicted_targets
+from tapnet.files import printable
+from tapnet.inference.attribution import COALITIONS, FEWEST_PAIRS, Method, Probe, predicted_targets, surrogate_copies
 from tapnet.inference.attribution_fidelity import PERCENTS, REPEATS
 from tapnet.inference.explain import Explanation, Layer, explain
 from tapnet.inference.explain_graph import FoundGraph, answer_words, attribute_graph
@@ -140,8 +141,10 @@ class Explorer:
     def _notes(self) -> list[str]:
         """What to know of the accuracy and of the data set."""
         measured = self.saved.card.cross_validation
-        unused = "" if self.data is None else features_note(self.data)
+        unused = "" if self.data is None else features_note(self.data, reads_edges=self.saved.network.reads_edges)
         notes = [baseline_warning(measured.mean, measured.baseline, measured.metric) if measured else "", unused]
+        if (names := self.saved.card.attribute_names) and not unused:  # which names them, too
+            notes.append(f"a node's numbers are {printable(', '.join(names)):.{LONGEST_NOTE}}")
         return [note for note in notes if note]
 
     def _sliders(self, settings: Any) -> View:
@@ -161,7 +164,7 @@ class Explorer:
     def graphs(self) -> View:
         """Every graph of the data set, in columns: file, class, nodes, edges, and what the model used it for."""
         data = self._data
-        edges = data.rowptr[data.node_ptr].diff() // 2
+        edges = data.rowptr[data.node_ptr].diff() // (1 if data.directed else 2)
         return {
             "name": data.name,
             "files": self.names.files or None,
@@ -251,7 +254,7 @@ class Explorer:
         self._check_number(number)
         assert self.encoded is not None
         data, encoded = self._data.subset([number]), self.encoded.subset([number])
-        check_size(f"graph {number}", data.num_nodes, data.num_edges // 2)
+        check_size(f"graph {number}", data.num_nodes, data.num_links)
         file = self.names.files[number] if self.names.files else None
         names = self.names.nodes_of(number) or list(map(str, range(data.num_nodes)))
         view = self._view(data, encoded, choice, names, without)
@@ -400,7 +403,7 @@ class Explorer:
         self, name: str, data: GraphDataset, encoded: GraphDataset, method: Method, choice: Choice
     ) -> View:
         model, _ = self._changed(choice)
-        _check_copies(name, method, data.num_nodes, data.num_edges // 2, self.saved.card.members)
+        _check_copies(name, method, data.num_nodes, data.num_links, self.saved.card.members)
         return _attribution_view(attribute_graph(model, FoundGraph(data, 0, name), method, encoded=encoded))
 
     def _truth(self, data: GraphDataset) -> str | None:
@@ -473,6 +476,7 @@ def _attribution_view(found: GraphExplanation) -> View:
             {"name": group.name[:LONGEST_NAME], "nodes": list(group.nodes), "attribution": _number(group.attribution)}
             for group in found.groups[:MOST_GROUPS]
         ],
+        "stability": None if found.stability is None else found.stability.sentence,
         "fidelity": {
             "sentence": fidelity.sentence,
             "beats_chance": fidelity.beats_chance,
@@ -494,7 +498,8 @@ def _attribution_view(found: GraphExplanation) -> View:
 
 def _check_copies(name: str, method: Method, nodes: int, edges: int, networks: int) -> None:
     """Raise a :class:`DataError` for a graph whose attribution takes longer than a visitor waits."""
-    copies = nodes + edges + 2 * len(PERCENTS) * (2 + REPEATS)
+    copies = surrogate_copies(nodes, edges) if method == "surrogate" else nodes + edges
+    copies += 2 * len(PERCENTS) * (2 + REPEATS)
     copies += max(COALITIONS, 2 * FEWEST_PAIRS * nodes) if method == "shapley" else 0
     if networks * copies * (nodes + edges) > MOST_COPIED:
         raise DataError(

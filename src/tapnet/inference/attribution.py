@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 import torch
@@ -26,7 +26,8 @@ from tapnet.training.task import answers
 if TYPE_CHECKING:
     from tapnet.inference.model import SavedModel
 
-Method = Literal["occlusion", "masking", "shapley", "gradients"]
+Method = Literal["surrogate", "occlusion", "masking", "shapley", "gradients"]
+DEFAULT_METHOD: Final = "surrogate"  # docs/explanations.md has the numbers that it was chosen by
 FloatArray = NDArray[np.float64]
 
 NODES_AT_ONCE = 1 << 16  # of perturbed copies, in one forward pass
@@ -35,6 +36,11 @@ COALITIONS = 8192  # of a sampled graph, as far as that gives from 16 to 256 pai
 FEWEST_PAIRS, MOST_PAIRS = 16, 256
 BOOLEANS_AT_ONCE = 1 << 26
 STEPS = 64  # of integrated gradients
+MOST_HIDDEN = 0.9  # of the nodes in a copy for the surrogate: from none to so many
+COPIES_PER_TERM = 6  # of its nodes and edges, as far as these bounds allow
+FEWEST_COPIES, MOST_COPIES = 64, 8192
+SURROGATE_FLOATS = 1 << 23  # of its terms in all copies
+RIDGE = 1.0
 FLOATS_AT_ONCE = 1 << 24  # of their one-hot rows
 
 
@@ -52,8 +58,9 @@ class Attributions:
         nodes: ``[N]`` the attribution of each node.
         errors: ``[N]`` its standard error: 0 but for Shapley values that are sampled.
         edge_ptr: ``[G + 1]`` the same for edges; all 0 where edges were not asked for.
-        edge_index: ``[2, E]`` both ends, as numbers within the graph, the smaller one first.
-        edges: ``[E]`` what the value loses without the edge, whatever the method.
+        edge_index: ``[2, E]`` both ends, as numbers within the graph: the smaller one first, or where the edge
+            begins.
+        edges: ``[E]`` what the value loses without the edge; for ``"surrogate"``, what the edge and its ends do.
     """
 
     method: Method
@@ -73,7 +80,7 @@ def attribute_graphs(
     model: SavedModel,
     dataset: GraphDataset,
     graphs: Indices | None = None,
-    method: Method = "occlusion",
+    method: Method = DEFAULT_METHOD,
     target: object = None,
     *,
     edges: bool = True,
@@ -84,13 +91,14 @@ def attribute_graphs(
         model: Any trained network.
         dataset: The graphs, as they are loaded; they are encoded here.
         graphs: The numbers of some graphs; None: all.
-        method: ``"occlusion"`` (what the value loses without the node), ``"masking"`` (what it loses if the node stays,
-            but has the mean features of the graph's nodes), ``"shapley"`` (the node's share of the value over all
-            orders in which nodes can be added; exact up to 12 nodes, else sampled) or ``"gradients"`` (integrated
-            gradients from features that are all zero).
+        method: ``"surrogate"`` (a linear model of nodes and edges, fitted to what the network says of copies with
+            random nodes hidden), ``"occlusion"`` (what the value loses without the node), ``"masking"`` (what it loses
+            if the node stays, but has the mean features of the graph's nodes), ``"shapley"`` (the node's share of the
+            value over all orders in which nodes can be added; exact up to 12 nodes, else sampled) or ``"gradients"``
+            (integrated gradients from features that are all zero).
         target: The class, label or number to speak of, by its name; None: the predicted class, the most probable
             label, or the first number.
-        edges: Whether to take every edge away in turn, too.
+        edges: Whether to attribute to edges, too.
 
     Returns:
         The attributions: differences of log odds for classes and labels, of the number itself for a regression.
@@ -175,6 +183,11 @@ class Probe:
         self.target = best if target is None else torch.as_tensor(target).expand(len(encoded))
         self.value = self._values(self.outputs, torch.arange(len(encoded)))
 
+    @property
+    def signed(self) -> bool:
+        """Whether the top nodes are those that speak for the target; of a number, they move it either way."""
+        return self.network.task != "regression"
+
     def answers(self) -> FloatArray:
         """``[G, C]`` the probabilities of classes or labels, or numbers."""
         with torch.inference_mode():
@@ -185,7 +198,11 @@ class Probe:
         data = self.encoded
         errors: FloatArray = np.zeros(data.num_nodes)
         baseline = self.empty_values(torch.arange(len(data)))
-        if method == "occlusion":
+        fitted: list[FloatArray] | None = None
+        if method == "surrogate":
+            found = [self.surrogate(g) for g in range(len(data))]
+            nodes, fitted = np.concatenate([rows for rows, _ in found]), [rows for _, rows in found]
+        elif method == "occlusion":
             nodes = self.without_nodes()
         elif method == "masking":
             nodes = self.masked_nodes()
@@ -196,7 +213,11 @@ class Probe:
             pairs = [self.integrated_gradients(g) for g in range(len(data))]
             nodes = np.concatenate([rows for rows, _ in pairs])
             baseline = np.asarray([start for _, start in pairs])
-        ends, lost = self.without_edges() if edges else (torch.zeros(3, 0, dtype=torch.int64), np.zeros(0))
+        ends, lost = torch.zeros(3, 0, dtype=torch.int64), errors[:0]
+        if edges and fitted is None:
+            ends, lost = self.without_edges()
+        elif edges and fitted is not None:
+            ends, lost = self._edges_once()[0], np.concatenate(fitted)
         return Attributions(
             method,
             self.target.numpy(),
@@ -250,10 +271,8 @@ class Probe:
 
     def masked_nodes(self) -> FloatArray:
         """``[N]`` what the value of each node's graph loses if the node has the mean features of the graph's nodes."""
-        data, rows = self._data_with_rows
+        (data, rows), mean = self._data_with_rows, self._mean_rows
         owner = repeated(torch.arange(len(data)), data.nodes_per_graph)
-        total = torch.zeros(len(data), rows.size(1), dtype=torch.float64).index_add_(0, owner, rows.double())
-        mean = (total / data.nodes_per_graph.clamp(min=1).unsqueeze(1)).to(rows.dtype)
         node = torch.arange(len(owner)) - data.node_ptr[owner]
 
         def one_of_the_mean(parts: Tensor, batch: GraphBatch) -> GraphBatch:
@@ -271,24 +290,42 @@ class Probe:
         rows = dense_rows(self.encoded.x, self.encoded.num_features).to(weight.dtype)
         return replace(self.encoded, x=rows, prepared=self.network.structure(self.encoded)), rows
 
-    def without_edges(self) -> tuple[Tensor, FloatArray]:
-        """``[3, E]`` the graph and both ends of each edge, and ``[E]`` what the value of the graph loses without it."""
+    @cached_property
+    def _mean_rows(self) -> Tensor:
+        """``[G, F]`` the mean features of each graph's nodes."""
+        data, rows = self._data_with_rows
+        owner = repeated(torch.arange(len(data)), data.nodes_per_graph)
+        total = torch.zeros(len(data), rows.size(1), dtype=torch.float64).index_add_(0, owner, rows.double())
+        return (total / data.nodes_per_graph.clamp(min=1).unsqueeze(1)).to(rows.dtype)
+
+    def _edges_once(self) -> tuple[Tensor, Tensor]:
+        """``[3, E]`` the graph and both ends of each edge, and ``[2, E]`` its places within the edges of the graph.
+
+        Of directed graphs, every edge, where it begins first, and ``[1, E]``.
+        """
         data = self.encoded
         owner = repeated(torch.arange(len(data)), data.nodes_per_graph)
         source = repeated(torch.arange(data.num_nodes), data.degree)  # of all nodes
         target = data.col + data.node_ptr[owner[source]]
         there = torch.from_numpy(np.lexsort((source.numpy(), target.numpy())))  # the place of each edge's reverse
-        once = (source < target).nonzero().flatten()
+        once = torch.arange(len(target)) if data.directed else (source < target).nonzero().flatten()
         graph = owner[source[once]]
         first = data.rowptr[data.node_ptr[graph]]
-        entries = torch.stack([once - first, there[once] - first])  # within the edges of the graph
+        row, col = source[once] - data.node_ptr[graph], data.col[once].long()
+        ends = torch.stack([graph, col, row] if data.directed else [graph, row, col])
+        # within the edges of the graph
+        return ends, (once - first).unsqueeze(0) if data.directed else torch.stack([once - first, there[once] - first])
+
+    def without_edges(self) -> tuple[Tensor, FloatArray]:
+        """``[3, E]`` the graph and both ends of each edge, and ``[E]`` what the value of the graph loses without it."""
+        ends, entries = self._edges_once()
+        graph = ends[0]
 
         def all_but_one(parts: Tensor, batch: GraphBatch) -> GraphBatch:
             kept = torch.ones(len(batch.col), dtype=torch.bool)
             kept[(batch.rowptr[batch.ptr[:-1]] + entries[:, parts]).flatten()] = False
             return _with_edges(batch, kept)
 
-        ends = torch.stack([graph, source[once] - data.node_ptr[graph], data.col[once].long()])
         return ends, self.value[graph] - self._values(self._run(graph, all_but_one), graph)
 
     def empty_values(self, graph: Tensor) -> FloatArray:
@@ -323,6 +360,32 @@ class Probe:
         """``[M]`` the log odds of the target of each graph, or the number."""
         found = target_values(self.network, outputs, self.target[graph])
         return found.detach().double().numpy()
+
+    # ---- surrogate ----
+
+    def surrogate(self, graph: int) -> tuple[FloatArray, FloatArray]:
+        """``[n]`` and ``[e]`` what the nodes and edges of a graph do in a linear model of the network's values.
+
+        The network is asked for copies of the graph in which some nodes are hidden: they have the mean features of the
+        graph's nodes, and there is no edge between two of them. So the copies are as large as the graph, other than
+        those that lack nodes.
+        """
+        data, one = self._data_with_rows[0], self.encoded.batch([graph])
+        ends, nodes = (one.edge_index if self.encoded.directed else one.edges_once).numpy(), one.num_nodes
+        copies = surrogate_copies(nodes, ends.shape[1])
+        draw = np.random.default_rng([nodes, copies])
+        hidden = draw.uniform(0, MOST_HIDDEN, (copies, 1))  # few show what takes many nodes at once, many what few do
+        visible = draw.random((copies, nodes)) >= hidden
+        shown, mean = torch.from_numpy(visible), self._mean_rows[graph]
+
+        def some_hidden(parts: Tensor, batch: GraphBatch) -> GraphBatch:
+            assert isinstance(batch.x, Tensor)
+            seen = shown[parts].flatten()
+            kept = seen[batch.edge_index].any(dim=0)
+            return _with_edges(replace(batch, x=torch.where(seen.unsqueeze(1), batch.x, mean)), kept)
+
+        which = torch.full((copies,), graph)
+        return fit_surrogate(visible, ends, self._values(self._run(which, some_hidden, data), which))
 
     # ---- Shapley values ----
 
@@ -389,6 +452,45 @@ class Probe:
         with torch.inference_mode():
             start = self.network.outputs(replace(one, x=torch.zeros_like(rows))).logits
         return (total * rows).sum(dim=1).double().numpy() / STEPS, float(self._values(start, torch.tensor([graph]))[0])
+
+
+def surrogate_copies(nodes: int, edges: int) -> int:
+    """How many copies of a graph the surrogate is fitted to."""
+    most = min(MOST_COPIES, SURROGATE_FLOATS // max(nodes + edges, 1))
+    return max(FEWEST_COPIES, min(most, COPIES_PER_TERM * (nodes + edges)))
+
+
+def fit_surrogate(
+    visible: NDArray[np.bool_], ends: NDArray[np.int64], value: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Ridge regression of values on the nodes that are visible, and on the edges with both ends visible.
+
+    Args:
+        visible: ``[M, n]`` the visible nodes of each copy of a graph.
+        ends: ``[2, e]`` of its edges, each once.
+        value: ``[M]`` of each copy.
+
+    Returns:
+        ``[n]``: of each node the mean of what it does itself (its coefficient and half of those of its edges) and of
+        what its edges do on average. ``[e]``: of each edge its coefficient and those of its ends.
+    """
+    nodes, (u, v) = visible.shape[1], ends
+    terms = np.concatenate([visible, visible[:, u] & visible[:, v]], axis=1, dtype=np.float64)
+    terms -= terms.mean(axis=0)
+    if len(terms) < terms.shape[1]:
+        weights = terms.T @ np.linalg.solve(terms @ terms.T + RIDGE * np.eye(len(terms)), value - value.mean())
+    else:
+        square = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
+        weights = np.linalg.solve(square, terms.T @ (value - value.mean()))
+    node, joint = weights[:nodes], weights[nodes:]
+    edge = node[u] + node[v] + joint
+
+    def summed(values: FloatArray) -> FloatArray:
+        return np.bincount(ends.flatten(), np.tile(values, 2), minlength=nodes).astype(np.float64)
+
+    degree = summed(np.ones(len(edge)))
+    around = np.where(degree > 0, summed(edge) / np.maximum(degree, 1), node)
+    return (node + summed(joint) / 2 + around) / 2, edge
 
 
 def target_values(network: GraphClassifier, outputs: Tensor, target: Tensor) -> Tensor:

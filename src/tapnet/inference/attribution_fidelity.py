@@ -85,7 +85,7 @@ def measure_fidelity(probe: Probe, attribution: FloatArray, what: str) -> Fideli
         The changes for the top nodes, for random ones and for those of the highest degree.
     """
     size, rng = len(attribution), np.random.default_rng(len(attribution))
-    signed = probe.network.task != "regression"  # what speaks for a class is asked; of a number, what moves it
+    signed = probe.signed
     top = np.argsort(-(attribution if signed else np.abs(attribution)), kind="stable")
     degree = np.argsort(-probe.encoded.degree.numpy(), kind="stable")
     shuffled = rng.permuted(np.tile(np.arange(size), (REPEATS, 1)), axis=1)

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.files import printable
-from tapnet.inference.attribution import FloatArray, Method, Probe, check_method, find_target, predicted_targets
+from tapnet.inference.attribution import (
+    DEFAULT_METHOD,
+    FloatArray,
+    Method,
+    Probe,
+    check_method,
+    find_target,
+    predicted_targets,
+)
 from tapnet.inference.attribution_groups import molecule_groups
 from tapnet.inference.explain_graph import displayed_categories
 from tapnet.inference.training_data import load_graphs
@@ -78,7 +86,7 @@ class AttributionSummary:
 def summarize_attributions(
     model: SavedModel,
     dataset: GraphDataset | str | Path | None = None,
-    method: Method = "occlusion",
+    method: Method = DEFAULT_METHOD,
     target: object = None,
     *,
     data_dir: str | Path | None = None,

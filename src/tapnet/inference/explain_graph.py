@@ -21,9 +21,10 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError, TapnetError
 from tapnet.files import check_name, path_exists, printable
-from tapnet.inference.attribution import Method, Probe, check_method, find_target, predicted_targets
+from tapnet.inference.attribution import DEFAULT_METHOD, Method, Probe, check_method, find_target, predicted_targets
 from tapnet.inference.attribution_fidelity import measure_fidelity
 from tapnet.inference.attribution_groups import find_groups
+from tapnet.inference.attribution_stability import measure_stability
 from tapnet.inference.explain import Explanation, explain
 from tapnet.inference.explanation import (
     EdgeAttribution,
@@ -151,7 +152,7 @@ def explain_graph(
 def attribute_graph(
     model: SavedModel,
     graph: FoundGraph,
-    method: Method = "occlusion",
+    method: Method = DEFAULT_METHOD,
     target: object = None,
     classes: Sequence[Any] | None = None,
     encoded: GraphDataset | None = None,
@@ -161,8 +162,8 @@ def attribute_graph(
     Args:
         model: Any trained network.
         graph: From `find_graph`.
-        method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
-            `tapnet.inference.attribution.attribute_graphs` has them.
+        method: ``"surrogate"``, ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``,
+            as `tapnet.inference.attribution.attribute_graphs` has them.
         target: The class, label or number to speak of; None: the predicted class, the most probable label, or the
             first number.
         classes: What to call the classes; None: by their names.
@@ -219,6 +220,7 @@ def attribute_graph(
         unit,
         float(found.value[0]),
         float(found.baseline[0]),
+        measure_stability(probe, method),
     )
 
 

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tapnet.inference.attribution import Method
+from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.attribution_fidelity import Fidelity
+from tapnet.inference.attribution_stability import Stability
 from tapnet.inference.explain import Layer
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class NodeAttribution:
 
 @dataclass(frozen=True)
 class EdgeAttribution:
-    """What the value loses without an edge, whatever the method for nodes."""
+    """What the value loses without an edge; by the surrogate, what the edge and its ends do."""
 
     source: Hashable
     target: Hashable
@@ -94,6 +95,10 @@ class LayerExplanation:
         """The nodes that went on."""
         return tuple(n for n in self.nodes if n.kept)
 
+    def headline(self, number: int) -> str:
+        """How many nodes the layer of this number kept."""
+        return f"pooling layer {number}: {len(self.kept)} of {len(self.nodes)} nodes kept"
+
     @classmethod
     def of(cls, layer: Layer, names: Sequence[Hashable]) -> LayerExplanation:
         """A layer by the names of the nodes."""
@@ -128,6 +133,7 @@ class GraphExplanation:
         unit: What an attribution is measured in, such as ``"log odds of mutagenic"``.
         value: What the network says of the graph, in that unit.
         baseline: The same without any node; for gradients, with all features zero.
+        stability: How far the networks of an ensemble agree on the attribution; None for a single network.
     """
 
     prediction: Any
@@ -138,11 +144,12 @@ class GraphExplanation:
     edges: tuple[EdgeAttribution, ...] = ()
     groups: tuple[GroupAttribution, ...] = ()
     fidelity: Fidelity | None = None
-    method: Method = "occlusion"
+    method: Method = DEFAULT_METHOD
     target: Any = None
     unit: str = ""
     value: float = 0.0
     baseline: float = 0.0
+    stability: Stability | None = None
 
     def plot(self, *, kept: bool = False) -> Figure:
         """Draws the graph with the attribution of its nodes and edges; a notebook displays the figure.
@@ -186,18 +193,20 @@ class GraphExplanation:
             "edges": edges,
             "groups": groups,
             "fidelity": None if self.fidelity is None else asdict(self.fidelity),
+            "stability": None if self.stability is None else asdict(self.stability),
         }
 
     # ---- as text ----
 
     def report(self) -> str:
-        """The prediction, the nodes with the largest attributions, groups and the fidelity, in a few lines."""
-        return "\n".join([self._headline() if self.graph is None else str(self.graph), *self._attribution_lines()])
+        """The prediction, the nodes with the largest attributions, groups, fidelity, and how many nodes were kept."""
+        lines = [self._headline() if self.graph is None else str(self.graph), *self._attribution_lines()]
+        return "\n".join([*lines, *(layer.headline(number) for number, layer in enumerate(self.layers, 1))])
 
     def __repr__(self) -> str:
         lines = [self._headline(), *self._attribution_lines()]
         for number, layer in enumerate(self.layers, 1):
-            lines.append(f"pooling layer {number}: {len(layer.kept)} of {len(layer.nodes)} nodes kept")
+            lines.append(layer.headline(number))
             lines += _votes(layer.kept[:ROWS_PRINTED], 3 + len(str(len(layer.nodes))))  # votes are about 1/n
             if len(layer.kept) > ROWS_PRINTED:
                 lines.append(f"  … and {len(layer.kept) - ROWS_PRINTED} more")
@@ -237,6 +246,8 @@ class GraphExplanation:
         if self.fidelity is not None:
             what = "the probability falls" if self.probabilities else "the number changes"
             yield from _fidelity_lines(self.fidelity, what)
+        if self.stability is not None:
+            yield self.stability.sentence
 
 
 def _fidelity_lines(fidelity: Fidelity, what: str) -> Iterator[str]:

@@ -86,6 +86,8 @@ def from_networkx(
     node_attributes: str,
     edge_label: str = "label",
     edge_weight: str = "weight",
+    *,
+    directed: bool = False,
 ) -> GraphDataset:
     """NetworkX graphs by the names of their attributes; where there are no labels, attributes are the features."""
     labelled = False
@@ -102,6 +104,7 @@ def from_networkx(
             edge_label=edge_label,
             edge_weight=edge_weight,
             features=features,
+            directed=directed,
         )
     except TypeError as error:
         raise DataError(f"the node attribute {node_label!r} is no category: {error}") from None
@@ -115,6 +118,7 @@ def from_pyg(
     y: NDArray[np.int64],
     features: Features | None,
     categories: Sequence[Hashable] | None = None,
+    directed: bool = False,
 ) -> GraphDataset:
     """PyG's graphs by their ``x``.
 
@@ -132,5 +136,5 @@ def from_pyg(
         rows = {name: g.get(name) for name in ("self_loop", "edge_weight", "edge_attr")}
         rows |= {} if features == "degrees" else {key: g.get(numbers)}
         plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
-    dataset = GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None)
+    dataset = GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None, directed=directed)
     return replace(dataset, not_read=unread_of_pyg(graphs, {"x", "edge_weight", "edge_attr"}))

@@ -19,11 +19,20 @@ from torch import Tensor
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
-from tapnet.files import printable
+from tapnet.files import printable, read_regular
+from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.calibration import calibrate
 from tapnet.inference.ensemble import Ensemble, networks_of
 from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
-from tapnet.inference.model_file import RUN, ModelCard, find_model_file, read_model, unusable, write_model
+from tapnet.inference.model_file import (
+    MAX_RUN_BYTES,
+    RUN,
+    ModelCard,
+    find_model_file,
+    read_model,
+    unusable,
+    write_model,
+)
 from tapnet.inference.uncertainty import (
     UNLIKE,
     Answers,
@@ -43,7 +52,6 @@ from tapnet.nn.pool.registry import resolve
 from tapnet.training.task import answers
 
 if TYPE_CHECKING:
-    from tapnet.inference.attribution import Method
     from tapnet.inference.explanation import GraphExplanation
     from tapnet.inference.inputs import Graph, Graphs
 
@@ -289,6 +297,9 @@ class SavedModel:
         """Whether it was trained on exactly this data set."""
         if self.network.reads_edges and dataset.num_edge_features:
             dataset = dataset.with_edge_features()
+        reads_numbers = self.categories is None or self.card.shape.in_channels > len(self.categories)
+        if isinstance(dataset.x, MixedFeatures) and not reads_numbers:
+            dataset = replace(dataset, x=replace(dataset.x, numbers=None))
         return dataset.checksum == self.card.trial.data
 
     def warn_if_other_data(self, dataset: GraphDataset) -> None:
@@ -476,7 +487,7 @@ class SavedModel:
     def explain(
         self,
         graph: int | str | Path | Graph,
-        method: Method = "occlusion",
+        method: Method = DEFAULT_METHOD,
         target: object = None,
         *,
         dataset: str | Path | None = None,
@@ -487,8 +498,8 @@ class SavedModel:
         Args:
             graph: a NetworkX graph or PyG ``Data``; a file with one graph; a SMILES, where the model reads molecules;
                 or a graph of the data set, by its number or by the name of its file.
-            method: ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
-                :func:`tapnet.inference.attribution.attribute_graphs` has them.
+            method: ``"surrogate"``, ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``,
+                as :func:`tapnet.inference.attribution.attribute_graphs` has them.
             target: the class, label or number to speak of; None: the predicted class, the most probable label, or the
                 first number.
             dataset: the data set that a number belongs to; None for the one that the model was trained on.
@@ -524,12 +535,12 @@ class SavedModel:
         fitted = self.card.estimator
         if kind == "NetworkX" and fitted is not None:
             names = (fitted.node_label, fitted.node_attributes, fitted.edge_label, fitted.edge_weight)
-            return from_networkx(graphs, nothing, self.features, *names)
+            return from_networkx(graphs, nothing, self.features, *names, directed=self.card.directed)
         if kind == "NetworkX":
             return self.join_files([FileGraph.of(g, f"graph {i}") for i, g in enumerate(graphs)], "graphs")
         if kind == "PyG":  # those cut out of a data set such as the model was trained on have its numbers for labels
             cut = fitted is None or fitted.input == "GraphDataset"
-            return from_pyg(graphs, nothing, self.features, self.categories if cut else None)
+            return from_pyg(graphs, nothing, self.features, self.categories if cut else None, self.card.directed)
         dataset: GraphDataset = graphs
         return dataset if dataset.features == self.features else dataset.with_features(self.features)
 
@@ -542,7 +553,7 @@ class SavedModel:
                 category=bool(self.card.edge_categories), numbers=self.card.edge_attribute_names or ()
             )
         schemas = [NodeSchema.named(file, *names) for file in files]
-        return join(files, schemas, name=name, edges=edges, features=self.features)
+        return join(files, schemas, name=name, edges=edges, features=self.features, directed=self.card.directed)
 
     def encode(
         self, dataset: GraphDataset, names: Sequence[str] | None = None, unseen: UnseenCategories | None = None
@@ -560,6 +571,9 @@ class SavedModel:
         """
         dataset = dataset if dataset.features == self.features else dataset.with_features(self.features)
         self._check_names(dataset)
+        if dataset.directed != self.card.directed:
+            ours, theirs = ("directed", "undirected") if self.card.directed else ("undirected", "directed")
+            raise DataError(f"the model reads {ours} graphs; those of {dataset.name} are read as {theirs} ones")
         if not self.card.edge_weighted:
             dataset = replace(dataset, edge_weight=None)
         if self.network.reads_edges:
@@ -574,9 +588,11 @@ class SavedModel:
         number = torch.tensor(self._category_numbers(dataset), dtype=torch.int64)
         x = dataset.x
         if isinstance(x, MixedFeatures):
-            numbers, theirs = wanted - len(self.categories), has - len(dataset.categories)
-            if numbers != theirs:
-                raise DataError(f"the model reads {numbers} numbers a node; {dataset.name} has {theirs}")
+            numbers, given = wanted - len(self.categories), has - len(dataset.categories)
+            if not numbers:  # such as a model of molecules from before their atoms had numbers
+                x, given = replace(x, numbers=None), 0
+            if numbers != given:
+                raise DataError(f"the model reads {numbers} numbers a node; {dataset.name} has {given}")
             table = torch.where(x.table < 0, x.table, number[x.table.clamp(min=0)])
             self._note_unseen(dataset, (table >= 0)[x.combination], number, names, unseen)
             return replace(dataset, x=replace(x, table=table), categories=self.categories, prepared={})
@@ -701,7 +717,7 @@ def _data_places(file: Path) -> tuple[Path, ...]:
     for folder in file.resolve().parents[:2]:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if (folder / RUN).is_file():
-                data = json.loads((folder / RUN).read_bytes())["data"]
+                data = json.loads(read_regular(folder / RUN, MAX_RUN_BYTES))["data"]
                 near = [os.path.normpath(folder / data["relative"])] if data.get("relative") else []
                 return tuple(map(Path, [*near, *([data["source"]] if data["source"] else [])]))
     return ()

@@ -22,7 +22,7 @@ from tapnet.models.settings import AsTuple
 from tapnet.training.metrics import METRICS
 
 FINAL_MODEL = "final.safetensors"  # in the folder of a run
-RUN = "run.json"  # what that run was
+RUN, MAX_RUN_BYTES = "run.json", 1 << 28  # what that run was
 PRETRAINED = Path(__file__).with_name("pretrained")  # models that come with tapnet
 MODELS = "TAPNET_MODELS"  # the environment's name for a folder of more
 M = TypeVar("M", bound="_Part")
@@ -146,7 +146,7 @@ class CalibrationRecord(_Part):
     """What makes a network's probabilities as frequent as they say; see `tapnet.inference.calibration`."""
 
     method: Literal["none", "temperature", "isotonic"]
-    temperature: list[Annotated[float, Field(gt=0)]] = []  # one, or one for each label
+    temperature: list[Annotated[float, Field(ge=1e-4, le=1e4)]] = []  # one, or one for each label
     isotonic: list[dict[Literal["x", "y"], Annotated[list[Share], Field(min_length=1)]]] = []  # corners of a curve each
     graphs: int = 0  # held out, that it was fitted to
     before: dict[str, float] = {}  # log loss, Brier score, accuracy and expected calibration error on held-out graphs
@@ -229,6 +229,7 @@ class ModelCard(_Part):
         edge_attribute_names: what the training data call the numbers of edges, where they have names for them.
         edge_weighted: whether the edges of the training data had weights.
         threshold: what entries of matrices had to exceed to be edges.
+        directed: whether edges have directions.
         final: for a model of all graphs, how many they are and how long it was trained.
         cross_validation: the accuracy to expect, if it was measured.
         estimator: for a model of `TAPClassifier`, how that reads graphs.
@@ -252,6 +253,7 @@ class ModelCard(_Part):
     edge_attribute_names: Words = None
     edge_weighted: bool = False
     threshold: float | None = None
+    directed: bool = False
     final: Annotated[FinalRecord | None, Lenient] = None
     cross_validation: Annotated[CrossValidationRecord | None, Lenient] = None
     estimator: EstimatorRecord | None = None
@@ -275,6 +277,9 @@ class ModelCard(_Part):
         targets = self.classes if self.shape.task == "classification" else self.target_names
         if len(targets or ()) != self.shape.num_classes or numbers < 0 or (numbers and self.features != "all"):
             raise ValueError("its classes or categories do not fit its sizes")
+        counts = (self.shape.node_numbers, self.shape.in_channels), (self.shape.edge_numbers, self.shape.edge_channels)
+        if not all(0 <= numbers <= channels for numbers, channels in counts):
+            raise ValueError("the numbers of its nodes or edges do not fit its sizes")
         if len(self.edge_categories or ()) > self.shape.edge_channels:
             raise ValueError("the categories of edges do not fit its sizes")
         if self.calibration is not None and not self.calibration.fits(self.shape):
@@ -299,6 +304,8 @@ class ModelCard(_Part):
             more["edge_weighted"] = True
         if dataset.threshold is not None:
             more["threshold"] = dataset.threshold
+        if dataset.directed:
+            more["directed"] = True
         return cls(
             trial=TrainingRecord(**trial),
             shape=DataShape.of(dataset),

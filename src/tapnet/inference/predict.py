@@ -102,7 +102,8 @@ def predict_inputs(
                 # whatever a table says of the targets is not needed
                 target: list[str] | None = [] if layout.kind in ("molecules", "matrices") else None
                 threshold = model.card.threshold if layout.kind == "matrices" else None
-                data = load_dataset(name, data_dir, features=model.features, target=target, threshold=threshold)
+                options: dict[str, Any] = {"target": target, "threshold": threshold, "directed": model.card.directed}
+                data = load_dataset(name, data_dir, features=model.features, **options)
                 yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
                 folder = name.removesuffix(layout.place.name) if prefix else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from tapnet.io.locate import find
 def load_graphs(
     model: SavedModel, dataset: str | Path | None = None, data_dir: str | Path | None = None
 ) -> GraphDataset:
-    """Loads a data set as the training data of a model were loaded: with its features, targets and threshold.
+    """Loads a data set as the training data of a model were loaded: its features, targets, threshold and directions.
 
     Args:
         model: A model with the features that are wanted.
@@ -39,6 +40,7 @@ def load_graphs(
         kind = find(dataset, data_dir, download=False).layout.kind
     options: dict[str, Any] = {"features": model.features, "download": False}
     options |= {"threshold": model.card.threshold} if kind == "matrices" else {}
+    options |= {"directed": model.card.directed} if kind != "molecules" else {}
     found: GraphDataset | None = None
     for targets in _target_options(model):
         with suppress(DataError, SettingError):  # such as two columns that could be the target
@@ -60,7 +62,8 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
         data_dir: The folder with data sets by name.
 
     Returns:
-        The data set that the model was trained on; if only another one of its name is here, that one.
+        The data set that the model was trained on; if only another one of its name is here, that one. A stranger's
+        run can name any file: nothing is said of what is no such data set.
 
     Raises:
         DatasetNotFoundError: If it is in none of these places.
@@ -73,17 +76,22 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
     problem: TapnetError | None = None
     places: tuple[str | Path, ...] = (model.name, *model.data_places)
     for place, targets in product(places, _target_options(model)):
+        options: dict[str, Any] = {"features": model.features, "download": False, **targets}
+        options |= {"threshold": model.card.threshold, "directed": model.card.directed}
         try:
-            threshold = model.card.threshold
-            data = load_dataset(
-                place, data_dir, features=model.features, download=False, threshold=threshold, **targets
-            )
+            with warnings.catch_warnings(record=True) as notes:  # of data that may be none of the model's
+                warnings.simplefilter("always")
+                data = load_dataset(place, data_dir, **options)
         except TapnetError as error:
-            problem = problem or error
+            problem = problem or error  # the first: of the name
             continue
-        if model.is_training_data(data):
-            return data
-        other = other or data
+        is_it = model.is_training_data(data)
+        if is_it or place == model.name or data.name == model.name:
+            for note in notes:
+                warnings.warn(note.message, stacklevel=2)
+            if is_it:
+                return data
+            other = other or data
     if other is None:
         assert problem is not None
         raise problem

@@ -6,7 +6,7 @@ and false) at every node of every file; where there are several of these, none. 
 file, in the order of the names.
 
 An edge's category is its attribute ``label``, its weight ``weight``, if every edge of every file has it; its numbers
-are found as those of nodes. Directions and parallel edges are left out.
+are found as those of nodes. Parallel edges are left out, and directions unless they are asked for.
 
 The order of labels.csv or targets.csv is the graphs' order. Without such a table the targets are not known (``classes``
 is ``(None,)``), which is enough for prediction, and the files' names order the graphs.
@@ -25,7 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapnet.data.checks import check_classes
-from tapnet.data.convert import IntArray, assemble, is_finite_number, joined_edges, name_unread, networkx_edges
+from tapnet.data.convert import (
+    IntArray,
+    assemble,
+    directions_note,
+    has_one_way_edges,
+    is_finite_number,
+    joined_edges,
+    name_unread,
+    networkx_edges,
+)
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError
 from tapnet.files import printable
@@ -66,6 +75,7 @@ class FileGraph:
     edge_columns: Mapping[str, Column] = field(default_factory=dict)
     wrong_edges: Mapping[str, str] = field(default_factory=dict)  # what some edges lack, and the first of these
     wrong_weight: str = ""  # the first weight that is no number, in a sentence
+    directed: bool = False
 
     @classmethod
     def read(cls, file: Place) -> FileGraph:
@@ -79,7 +89,7 @@ class FileGraph:
             {name: _column(values) for name, values in of.items()} for of in (graph.node_columns, graph.edge_columns)
         )
         ends, names = np.asarray(graph.ends, dtype=np.int64), frozenset(graph.edge_columns)
-        return cls(str(file), graph.size, ends, columns, names, edge_columns=edge_columns)
+        return cls(str(file), graph.size, ends, columns, names, edge_columns=edge_columns, directed=graph.directed)
 
     @classmethod
     def of(cls, graph: nx.Graph, file: str) -> FileGraph:
@@ -118,7 +128,16 @@ class FileGraph:
             edge_columns=edge_columns,
             wrong_edges=lacking_edges,
             wrong_weight=next(wrong, ""),
+            directed=graph.is_directed(),
         )
+
+    def with_both_directions(self) -> FileGraph:
+        """The same, with the reverse of each edge where edges have no direction."""
+        if self.directed:
+            return self
+        ends = np.concatenate([self.edge_index, self.edge_index[::-1]], axis=1)
+        columns = {name: Column(kind, [*values, *values]) for name, (kind, values) in self.edge_columns.items()}
+        return replace(self, edge_index=ends, edge_columns=columns, directed=True)
 
     def without(self, attribute: str, reason: str = "") -> str:
         """The sentence about an attribute that not every node has, and that is wanted for a reason."""
@@ -246,6 +265,7 @@ def join(
     edges: EdgeSchema | None = None,
     features: Features | None = None,
     source: str = "",
+    directed: bool = False,
 ) -> GraphDataset:
     """Makes a data set of graphs from files.
 
@@ -256,6 +276,7 @@ def join(
         edges: What of the edges is read; by default nothing.
         features: What ``x`` holds; nothing else of the nodes is read then. None: everything is read.
         source: The files that they were read from.
+        directed: Whether edges keep their directions; those of undirected graphs go both ways.
 
     Returns:
         The data set; its targets are not known.
@@ -266,6 +287,8 @@ def join(
     """
     labels = attributes = None
     edges = edges or EdgeSchema()
+    if directed:
+        graphs = [g.with_both_directions() for g in graphs]
     if features in (None, "labels", "all") and all(m.category for m in schemas):
         columns = [g.columns[m.category or LABEL] for g, m in zip(graphs, schemas, strict=True)]
         labels = _categories(graphs, columns, f"{schemas[0].category!r} of a node")
@@ -293,6 +316,7 @@ def join(
         self_loop=np.concatenate([_self_loops(g) for g in graphs]),
         features=features,
         source=source,
+        directed=directed,
     )
     read = {SELF_LOOP, *(m.category for m in schemas if labels is not None)}
     read |= {name for m in schemas for name in m.numbers if attributes is not None}
@@ -391,6 +415,7 @@ def read_graphs(
     features: Features | None = None,
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
+    directed: bool = False,
 ) -> GraphDataset:
     """Reads a folder of graphs, or the file of one graph.
 
@@ -401,6 +426,7 @@ def read_graphs(
         target: The target column of targets.csv (or labels.csv), or several; see
             :func:`tapnet.io.tables.list_graphs`.
         task: What the target columns hold, where it is not what would be found.
+        directed: Whether edges keep their directions.
 
     Returns:
         The data set.
@@ -424,7 +450,9 @@ def read_graphs(
         notes.append(f"{partial}: it is left aside, and a node is its degree")
     if any(edges):
         notes.append(f"{place}: read of the edges: {edges}")
-    dataset = join(graphs, [schema] * len(graphs), name=name, edges=edges, source=str(place))
+    if not directed and (count := sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)):
+        notes.append(directions_note(place, count, len(graphs)))
+    dataset = join(graphs, [schema] * len(graphs), name=name, edges=edges, source=str(place), directed=directed)
     dataset = listing.apply(replace(dataset, notes=(*notes, *dataset.notes)))
     return dataset if features is None else dataset.with_features(features)
 

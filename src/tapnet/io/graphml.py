@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from tapnet.files import printable
 if TYPE_CHECKING:
     import networkx as nx
 
+NAMED = b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'  # for a file that does not name it
 MAX_DEFAULTS = 1_000_000  # values that nodes and edges do not state: a small file cannot ask for a lot of memory
 
 
@@ -51,7 +51,7 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # ports and keys without a type, which do no harm
-            graph = nx.read_graphml(io.BytesIO(content))
+            graph = _read_graphml(content)
     except (nx.NetworkXException, SyntaxError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{name}: not a GraphML graph ({printable(error):.200})") from None
     if set(graph) != found.nodes:
@@ -60,6 +60,29 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
         for attribute, value in graph.graph[of].items():
             for *_, given in rows:
                 given.setdefault(attribute, value)
+    return graph
+
+
+class _Booleans(dict[str, bool]):
+    """Words for true and false, also with white space around them, as igraph writes them."""
+
+    def __missing__(self, word: str) -> bool:
+        if word == word.strip():
+            raise KeyError(f"{word!r:.40} where true or false belongs")
+        return self[word.strip()]
+
+
+def _read_graphml(content: bytes) -> nx.Graph:
+    """``nx.read_graphml``, which takes booleans only without white space."""
+    import networkx as nx
+    from networkx.readwrite.graphml import GraphMLReader
+
+    reader = GraphMLReader()
+    reader.convert_bool = _Booleans(reader.convert_bool)
+    graphs = list(reader(string=content)) or list(reader(string=content.replace(b"<graphml>", NAMED)))
+    if not graphs:
+        raise nx.NetworkXError("no <graph> in the name space of GraphML")
+    graph: nx.Graph = graphs[0]
     return graph
 
 

@@ -30,6 +30,7 @@ def load_dataset(
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
     threshold: float | None = None,
+    directed: bool = False,
 ) -> GraphDataset:
     """Loads a data set by its name or from its files. What was parsed is cached.
 
@@ -49,6 +50,7 @@ def load_dataset(
         target: The target column of this table, or of the targets.csv of a folder of graphs or matrices; or several.
         task: What the target columns hold, where it is not what would be found.
         threshold: Of matrices: entries whose absolute value is not larger are no edges; by default zeros are none.
+        directed: Whether edges keep their directions; by default an edge in one direction counts for both.
 
     Returns:
         The data set; ``dataset[i]`` is graph i as a PyG ``Data``.
@@ -66,8 +68,9 @@ def load_dataset(
     """
     with reading(name_or_path):
         layout, place = find(name_or_path, data_dir, download=download)
-        if layout.kind == "molecules" or any(given is not None for given in (smiles, target, task, threshold)):
-            dataset = read_layout(layout, smiles=smiles, target=target, task=task, threshold=threshold)
+        options = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+        if layout.kind == "molecules" or directed or any(given is not None for given in options.values()):
+            dataset = read_layout(layout, directed=directed, **options)  # type: ignore[arg-type]
         else:
             dataset = parsed_cache.load(layout) or _read(layout, place)
     for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again

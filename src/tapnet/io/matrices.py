@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +66,7 @@ def read_matrices(
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
     threshold: float | None = None,
+    directed: bool = False,
 ) -> GraphDataset:
     """Reads a folder of matrices, or the file of one.
 
@@ -79,6 +79,7 @@ def read_matrices(
             :func:`tapnet.io.tables.list_graphs`.
         task: What the target columns hold, where it is not what would be found.
         threshold: Entries whose absolute value is not larger are no edges; by default zeros are none.
+        directed: Whether an entry in row i and column j is an edge from i to j only.
 
     Returns:
         The data set.
@@ -115,9 +116,10 @@ def read_matrices(
         node_attributes=nodes.numbers,
         edge_weight=np.concatenate([m.weight for m in matrices]),
         source=str(place),
+        directed=directed,
     )
     notes = [*nodes.notes]
-    if asymmetric := sum(map(_is_asymmetric, matrices)):
+    if asymmetric := 0 if directed else sum(map(_is_asymmetric, matrices)):
         notes.append(
             f"{place}: {asymmetric} of {len(matrices)} matrices are not symmetric: an edge in one direction counts for "
             "both, and where the two weights differ their mean counts"
@@ -228,11 +230,13 @@ def _parse_npy(content: bytes, where: str, kinds: str = "biuf") -> NDArray[Any]:
         version = npy.read_magic(stream)
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read_header(stream)
-    except (ValueError, EOFError, SyntaxError, TypeError, RecursionError) as error:
+    except Exception as error:  # whatever a stranger's header makes NumPy raise
         raise DataError(f"{where}: not an array of NumPy ({printable(error):.100})") from None
     if dtype.kind not in kinds or dtype.hasobject:
         raise DataError(f"{where}: an array of {printable(dtype):.40}, where numbers belong")
-    if len(content) - stream.tell() != math.prod(shape) * dtype.itemsize:
+    shape = tuple(map(int, shape))  # of True and False, too
+    right = all(0 <= size <= MAX_FILE_BYTES for size in shape)
+    if not right or len(content) - stream.tell() != math.prod(shape) * dtype.itemsize:
         raise DataError(f"{where}: cut off, or longer than its header says")
     flat = np.frombuffer(content, dtype, offset=stream.tell()) if math.prod(shape) else np.zeros(0, dtype)
     return flat.reshape(shape, order="F" if fortran else "C")
@@ -251,7 +255,9 @@ def _parse_npz(content: bytes, file: Place) -> dict[str, NDArray[Any]]:
                 key = entry.filename.removesuffix(".npy")
                 kinds = "biufSU" if key == "format" else "biuf"
                 arrays[key] = _parse_npy(archive.read(entry), f"{file}: {printable(key):.60}", kinds)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # whatever a damaged file makes zipfile raise
         raise DataError(f"{file}: not a readable .npz file ({printable(error):.100})") from None
     if not arrays:
         raise DataError(f"{file}: holds no array")
@@ -267,7 +273,10 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
         this = " × ".join(map(str, shape.tolist()))[:60]
         raise DataError(f"{file}: an adjacency matrix is square, of up to {MAX_NODES:,} nodes, and this is {this}")
     size = int(shape[0])
-    kind = arrays.get("format", np.asarray("csr")).reshape(-1)[:1].astype(str).tolist()
+    try:
+        kind = arrays.get("format", np.asarray("csr")).reshape(-1)[:1].astype(str).tolist()
+    except ValueError:  # no letters
+        kind = []
     compressed = {"indices", "indptr"} <= arrays.keys() and kind in (["csr"], ["csc"])
     if not compressed and not {"row", "col"} <= arrays.keys():
         raise DataError(f"{file}: a sparse matrix is read in the formats csr, csc and coo")
@@ -282,7 +291,7 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
     except (ValueError, TypeError, IndexError) as error:
         raise DataError(f"{file}: a damaged sparse matrix ({printable(error):.100})") from None
     matrix.sum_duplicates()
-    row, col = matrix.coords
+    row, col = matrix.row, matrix.col
     return size, row, col, matrix.data
 
 

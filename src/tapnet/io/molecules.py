@@ -81,7 +81,7 @@ def read_molecules(
     Example:
         >>> from tapnet.io.molecules import read_molecules
         >>> read_molecules("BBBP.csv", target="p_np")  # doctest: +SKIP
-        GraphDataset('BBBP', graphs=2039, nodes=49068, edges=52900, classes=2, all=57)
+        GraphDataset('BBBP', graphs=2039, nodes=49068, edges=52900, classes=2, all=61)
     """
     dataset = read_molecule_table(path, smiles, target, task, name=name).dataset
     return dataset if features is None else dataset.with_features(features)

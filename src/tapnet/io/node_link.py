@@ -79,6 +79,7 @@ class PlainGraph(NamedTuple):
     ends: tuple[list[int], list[int]]  # where each edge begins, and where it ends
     node_columns: dict[str, list[Any]]
     edge_columns: dict[str, list[Any]]
+    directed: bool = False
 
 
 def parse_plain_graph(content: bytes) -> PlainGraph | None:
@@ -100,10 +101,11 @@ def parse_plain_graph(content: bytes) -> PlainGraph | None:
     except (ValueError, TypeError, KeyError, AttributeError, _TwiceError, RecursionError, MemoryError):
         return None
     within = not edges or (min(*rows, *columns) >= 0 and max(*rows, *columns) < len(ids))
-    pairs = {(i, j) if i < j else (j, i) for i, j in zip(rows, columns, strict=True)}
+    directed = values.get("directed") is True
+    pairs = {(i, j) if i < j or directed else (j, i) for i, j in zip(rows, columns, strict=True)}
     if not ids or not within or len(number or ids) < len(ids) or len(pairs) < len(edges):
         return None
-    return PlainGraph(len(ids), (rows, columns), node_columns, edge_columns)
+    return PlainGraph(len(ids), (rows, columns), node_columns, edge_columns, directed)
 
 
 def _columns(rows: list[dict[str, Any]], own_keys: set[str]) -> dict[str, list[Any]]:

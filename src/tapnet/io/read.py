@@ -39,21 +39,25 @@ def read_layout(
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
     threshold: float | None = None,
+    directed: bool = False,
 ) -> GraphDataset:
-    """``read`` of files that were found; the last four are those of `load_dataset`."""
+    """``read`` of files that were found; the last five are those of `load_dataset`."""
     kind, place, name = layout.kind, layout.place, layout.prefix
     if smiles is not None and kind != "molecules":
         raise SettingError(f"{layout.root}: smiles is for tables of molecules, which this is not")
     if threshold is not None and kind != "matrices":
         raise SettingError(f"{layout.root}: threshold is for matrices, which these are not")
+    if directed and kind == "molecules":
+        raise SettingError(f"{layout.root}: the bonds of molecules have no directions")
     if kind == "molecules":
         return read_molecules(layout.root, smiles, target, task, name=name, features=features)
     if kind == "matrices":
-        return read_matrices(place, name=name, features=features, target=target, task=task, threshold=threshold)
+        options = {"target": target, "task": task, "threshold": threshold, "directed": directed}
+        return read_matrices(place, name=name, features=features, **options)  # type: ignore[arg-type]
     if kind == "graphs":
-        return read_graphs(place, name=name, features=features, target=target, task=task)
+        return read_graphs(place, name=name, features=features, target=target, task=task, directed=directed)
     if target is not None or task is not None:
         raise SettingError(
             f"{layout.root}: target and task are for tables of molecules and folders of graphs, which this is not"
         )
-    return (read_tu if kind == "tu" else read_text)(place, name=name, features=features)
+    return (read_tu if kind == "tu" else read_text)(place, name=name, features=features, directed=directed)

@@ -11,7 +11,7 @@ import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from xxhash import xxh3_128
@@ -32,7 +32,8 @@ def write_arrays(file: Path, arrays: Mapping[str, Array], *, compressed: bool = 
     sealed = {**arrays, CHECKSUM: _checksum(arrays)}
     with replacing(file) as out:
         if compressed:
-            np.savez_compressed(out, allow_pickle=False, **sealed)
+            write: Any = np.savez_compressed  # earlier NumPy takes allow_pickle for the name of an array
+            write(out, **sealed)
         else:
             _write_aligned(out, sealed)
 

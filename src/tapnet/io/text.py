@@ -9,25 +9,27 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data.convert import IntArray, assemble
+from tapnet.data.convert import IntArray, assemble, one_way_note
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.io._plain_text import NUMBER, not_plain_text
 from tapnet.io.archive import Place, read_content
 
 
-def read_text(file: Place, *, name: str, features: Features | None = None) -> GraphDataset:
+def read_text(file: Place, *, name: str, features: Features | None = None, directed: bool = False) -> GraphDataset:
     """Reads a data set from one text file.
 
     Args:
         file: The file.
         name: The name of the data set.
         features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+        directed: Whether edges keep their directions, from a node to those that its line lists.
 
     Returns:
         The data set.
@@ -109,16 +111,20 @@ def read_text(file: Place, *, name: str, features: Features | None = None) -> Gr
             attributes = numbers[first[:, None] + np.arange(width[0])].astype(np.float32)
         check(np.isfinite(attributes).all(1), nodes, lambda i: "NaN or infinite")
     first_node = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return assemble(
+    edge_index = np.stack([source, target + first_node[source]])
+    dataset = assemble(
         name=name,
         nodes_per_graph=sizes,
-        edge_index=np.stack([source, target + first_node[source]]),
+        edge_index=edge_index,
         y=whole(start[headers] + 1, headers),
         node_labels=tags,
         node_attributes=attributes,
         features=features,
         source=str(file),
+        directed=directed,
     )
+    note = "" if directed else one_way_note(edge_index, dataset)
+    return replace(dataset, notes=(f"{file}: {note}",)) if note else dataset
 
 
 def _tokens(text: bytes, file: Place) -> tuple[NDArray[np.float64], IntArray, IntArray]:

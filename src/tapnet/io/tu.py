@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet.data.convert import assemble
+from tapnet.data.convert import assemble, one_way_note
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import write_atomically
@@ -39,13 +39,14 @@ TU_PARTS: dict[str, tuple[type, int | None]] = {
 TRUTH = "node_truth"  # a part of our own: the nodes that the classes of generated data depend on
 
 
-def read_tu(folder: Place, *, name: str, features: Features | None = None) -> GraphDataset:
+def read_tu(folder: Place, *, name: str, features: Features | None = None, directed: bool = False) -> GraphDataset:
     """Reads NAME_A.txt, NAME_graph_indicator.txt, NAME_graph_labels.txt and whichever of the other files are there.
 
     Args:
         folder: The folder of the files.
         name: The name of the data set, with which the files' names begin.
         features: What ``x`` holds; by default labels where they tell nodes apart, else attributes, else degrees.
+        directed: Whether edges keep their directions, from the first node of a line of NAME_A.txt to the second.
 
     Returns:
         The data set.
@@ -94,8 +95,17 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None) -> Gr
         notes = (f"{name}: {words} and are left out",)
         y, sizes = y[sizes > 0], sizes[sizes > 0]
     dataset = assemble(
-        name=name, nodes_per_graph=sizes, edge_index=edges, y=y, features=features, source=str(folder), **data
+        name=name,
+        nodes_per_graph=sizes,
+        edge_index=edges,
+        y=y,
+        features=features,
+        source=str(folder),
+        directed=directed,
+        **data,
     )
+    if not directed and (one_way := one_way_note(edges, dataset)):
+        notes = (*notes, f"{present['A']}: {one_way}")
     if features is None and dataset.features == "degrees" and dataset.node_attributes is not None:
         dataset = dataset.with_features("attributes")
     return replace(dataset, notes=notes)
@@ -147,8 +157,9 @@ def write_tu(dataset: GraphDataset, folder: Path, node_truth: Tensor | None = No
     sizes = dataset.nodes_per_graph.numpy()
     source = np.repeat(np.arange(dataset.num_nodes), dataset.rowptr.diff().numpy())
     first = np.repeat(dataset.node_ptr[:-1].numpy(), sizes)
+    ends = [source, first[source] + dataset.col.numpy()]
     tables = {
-        "A": np.stack([source, first[source] + dataset.col.numpy()], axis=1) + 1,
+        "A": np.stack(ends[::-1] if dataset.directed else ends, axis=1) + 1,
         "graph_indicator": np.repeat(np.arange(len(sizes)), sizes) + 1,
         "graph_labels": named(dataset.y, dataset.classes),
         "node_labels": named(dataset.node_labels, dataset.node_label_values),

@@ -41,7 +41,7 @@ class Bag(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits. Each node's product is summed, which is the product of the sum: one-hot rows are never built."""
-        rows = readout(self.hidden.product(batch.x), batch)
+        rows = readout(self.hidden.product(self.scaled(batch).x), batch)
         d = self.settings.hidden_channels
         h = torch.relu(self.norm(self.hidden.shifted(rows[:, 2 * d :] if self.sums else rows[:, d : 2 * d])))
         return Outputs(self.classifier(dropout(h, self.settings.dropout, self.training)))
@@ -70,4 +70,5 @@ SPEC = ModelSpec(
     search=SEARCH,
     reads_weights=False,
     baseline=True,
+    keeps_directions=lambda _: True,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from tapnet._loops.jit import FLOATS
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset, Prepared, Task
+from tapnet.data.features import FeatureRows, MixedFeatures, numbers_of
 from tapnet.errors import SettingError
 from tapnet.nn.pool.base import Pooling
 from tapnet.ops.compiler import compiler_disabled
@@ -38,6 +40,8 @@ class DataShape:
     node_deciles: tuple[int, ...] = (1,) * 11  # the size of the smallest graph, …, the median, …, the largest
     edge_channels: int = 0  # categories and numbers that edges carry
     task: Task = "classification"
+    node_numbers: int = 0  # that are standardised inside the network: the last of in_channels
+    edge_numbers: int = 0  # likewise, of edge_channels
 
     @classmethod
     def of(cls, dataset: GraphDataset) -> DataShape:
@@ -47,8 +51,18 @@ class DataShape:
         mean = round(float(sizes.mean()), 6)
         categorical = dataset.categories is not None
         sizes_in_deciles = tuple(map(int, deciles))
-        edges = dataset.num_edge_features
-        return cls(dataset.num_features, dataset.num_outputs, categorical, mean, sizes_in_deciles, edges, dataset.task)
+        node_numbers, edge_numbers = numbers_of(dataset.x), dataset.edge_attributes
+        return cls(
+            dataset.num_features,
+            dataset.num_outputs,
+            categorical,
+            mean,
+            sizes_in_deciles,
+            dataset.num_edge_features,
+            dataset.task,
+            0 if node_numbers is None else node_numbers.size(1),
+            0 if edge_numbers is None else edge_numbers.size(1),
+        )
 
 
 class GraphClassifier(nn.Module, ABC):
@@ -57,6 +71,9 @@ class GraphClassifier(nn.Module, ABC):
     Attributes:
         task: what its outputs are: logits of classes, logits of labels, or numbers in standard deviations of the
             targets, whose mean and scale are then ``target_mean`` and ``target_scale``.
+
+    A network for data with numbers on nodes or edges standardises them by the buffers ``node_mean``, ``node_scale``,
+    ``edge_mean`` and ``edge_scale``, which the trainer sets to those of the training graphs.
     """
 
     task: Task = "classification"
@@ -70,6 +87,23 @@ class GraphClassifier(nn.Module, ABC):
         if task == "regression":
             self.register_buffer("target_mean", torch.zeros(targets))
             self.register_buffer("target_scale", torch.ones(targets))
+
+    def set_numbers(self, node_numbers: int, edge_numbers: int) -> None:
+        """Says how many numbers nodes and edges carry, after their categories; they get buffers, [F] each."""
+        for side, count in (("node", node_numbers), ("edge", edge_numbers)):
+            if count:
+                self.register_buffer(f"{side}_mean", torch.zeros(count))
+                self.register_buffer(f"{side}_scale", torch.ones(count))
+
+    def scaled(self, batch: GraphBatch) -> GraphBatch:
+        """The graphs with the numbers of their nodes and edges standardised; what the first layers get."""
+        mean, scale = getattr(self, "node_mean", None), getattr(self, "node_scale", None)
+        if mean is not None and scale is not None:
+            batch = replace(batch, x=_standardised(batch.x, mean, scale))
+        mean, scale = getattr(self, "edge_mean", None), getattr(self, "edge_scale", None)
+        if mean is not None and scale is not None and self.reads_edges and batch.edge_attr is not None:
+            batch = replace(batch, edge_attr=_standardised(batch.edge_attr, mean, scale))
+        return batch
 
     @abstractmethod
     def outputs(self, batch: GraphBatch) -> Outputs:
@@ -151,6 +185,14 @@ class GraphClassifier(nn.Module, ABC):
     def num_parameters(self) -> int:
         """The number of weights that are learned."""
         return sum(p.numel() for p in self.parameters())
+
+
+def _standardised(x: FeatureRows, mean: Tensor, scale: Tensor) -> FeatureRows:
+    """With the numbers, which are the last columns of rows of floats, in deviations from their mean."""
+    if isinstance(x, MixedFeatures):
+        return x if x.numbers is None else replace(x, numbers=(x.numbers - mean) / scale)
+    before = x.size(1) - len(mean)  # columns of categories, where those are rows of floats, too
+    return torch.cat([x[:, :before], (x[:, before:] - mean) / scale], dim=1)
 
 
 ELEMENTS_AT_ONCE = 1 << 26  # 256 MB of floats in the largest tensor of a group

@@ -49,7 +49,7 @@ class DGCNN(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
-        h, levels = batch.x, []
+        h, levels = self.scaled(batch).x, []
         for conv in self.convs:
             h = torch.tanh(conv(h, batch))
             levels.append(h)
@@ -79,6 +79,7 @@ SPEC = ModelSpec(
     about="PyG's SortAggregation (ties are not broken by earlier channels) after four tanh convolutions with biases; k "
     "from the sizes of all graphs; its authors choose the learning rate by data set, here it is the same on all",
     settings=DGCNNSettings,
+    keeps_directions=lambda _: True,
     build=DGCNN,
     training={"lr": 0.0001, "weight_decay": 0.0, "amsgrad": False, "batch_size": 50},
     search=SEARCH,

@@ -52,7 +52,7 @@ class DiffPoolNet(GraphClassifier):
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits, and while training the losses of the poolings."""
         graphs: GraphBatch | DenseBatch = batch
-        x, readouts, losses = batch.x, [], []
+        x, readouts, losses = self.scaled(batch).x, [], []
         for i, embed in enumerate(self.embeds):
             h = embed(x, graphs)
             readouts.append(readout(h, graphs)[:, : h.size(1)])

@@ -50,7 +50,7 @@ class EigenGCN(GraphClassifier):
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
         graphs: GraphBatch | DenseBatch = batch
-        h: Any = batch.x
+        h: Any = self.scaled(batch).x
         readouts = []
         for block, pool in zip(self.blocks, self.pools, strict=True):
             h = block(h, graphs)

@@ -62,7 +62,7 @@ class GIN(GraphClassifier):
 
     def _levels(self, batch: GraphBatch) -> list[FeatureRows]:
         """The input, then what each layer makes of the nodes, [N, d] each."""
-        h: FeatureRows = batch.x
+        h: FeatureRows = self.scaled(batch).x
         levels = [h]
         for mlp, norm in zip(self.mlps, self.norms, strict=True):
             h = torch.relu(norm(mlp(h, batch)))
@@ -122,6 +122,7 @@ SPEC = ModelSpec(
     "width, dropout and batch size by data set and draw 50 batches an epoch, here all are the same on all and an epoch "
     "is one pass; degrees on the REDDIT sets too, where they give all nodes one label",
     settings=GINSettings,
+    keeps_directions=lambda _: True,
     build=GIN,
     on_dataset=_settings_on,
     training={"lr": 0.01, "weight_decay": 0.0, "amsgrad": False, "batch_size": 32, "halve_lr_every": 50},

@@ -48,7 +48,7 @@ class GUNet(GraphClassifier):
 
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
-        origin = h = self.embedding(batch.x, batch)
+        origin = h = self.embedding(self.scaled(batch).x, batch)
         passed = []
         for conv, pool in zip(self.down, self.pools, strict=True):
             h = conv(h, batch)
@@ -72,6 +72,7 @@ SPEC = ModelSpec(
     about="top-k down, unpooling up with added skips, max, mean and sum of each level going up; edges are not "
     "augmented by the graph's second power, and a node counts once, not twice, among its neighbours",
     settings=GUNetSettings,
+    keeps_directions=lambda _: True,
     build=GUNet,
     on_dataset=activation_on,
 )

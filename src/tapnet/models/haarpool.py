@@ -56,7 +56,7 @@ class HaarPoolNet(GraphClassifier):
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
         graphs: GraphBatch | DenseBatch = batch
-        h: Any = batch.x
+        h: Any = self.scaled(batch).x
         for i, conv in enumerate(self.convs):
             h = conv(h, graphs)
             if (i + 1) % self.settings.layers == 0:

@@ -53,4 +53,5 @@ SPEC = ModelSpec(
     settings=MajoritySettings,
     fit=fit,
     baseline=True,
+    keeps_directions=lambda _: True,
 )

@@ -61,7 +61,8 @@ class PSCN(GraphClassifier):
         if fields is None:
             fields = fields_of_batch(batch, self.width, self.settings.field)
         rows = torch.where(fields < 0, -1, fields + batch.ptr[:-1].view(-1, 1, 1))
-        h = torch.relu(self.over_fields(batch.x, rows.flatten(0, 1))).view(batch.num_graphs, self.width, -1)
+        h = torch.relu(self.over_fields(self.scaled(batch).x, rows.flatten(0, 1)))
+        h = h.view(batch.num_graphs, self.width, -1)
         h = torch.relu(self.along_sequence(h.transpose(1, 2))).flatten(1)
         return Outputs(self.out(dropout(torch.relu(self.dense(h)), self.settings.dropout, self.training)))
 

@@ -38,7 +38,7 @@ def find_model(name: str) -> ModelSpec:
         SettingError: if there is none of that name.
     """
     if name not in MODELS:
-        raise SettingError(f"model is one of {', '.join(MODELS)}, not {name!r}{did_you_mean(name, MODELS)}")
+        raise SettingError(f"model is one of {', '.join(MODELS)}, not {name!r:.100}{did_you_mean(name, MODELS)}")
     return MODELS[name]
 
 

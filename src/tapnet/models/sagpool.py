@@ -44,7 +44,7 @@ class SAGPoolNet(GraphClassifier):
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits."""
         graphs: GraphBatch | DenseBatch = batch
-        h, readouts = batch.x, []
+        h, readouts = self.scaled(batch).x, []
         for conv, pool in zip(self.convs, self.pools, strict=True):
             h, graphs, *_ = pool(conv(h, graphs), graphs)
             readouts.append(readout(h, graphs)[:, : 2 * h.size(1)])
@@ -61,6 +61,7 @@ SPEC = ModelSpec(
     about="the hierarchical network with its defaults; its authors stop early by validation loss, here the epochs are "
     "the same for all",
     settings=SAGPoolSettings,
+    keeps_directions=lambda _: True,
     build=SAGPoolNet,
     training={"lr": 0.0005, "weight_decay": 0.0001, "amsgrad": False, "batch_size": 128},
 )

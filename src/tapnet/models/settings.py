@@ -78,7 +78,7 @@ class Settings(BaseModel):
             if name not in known:
                 has = ", ".join(sorted(known))
                 who = f"{owner} has" if owner else "there is"
-                raise SettingError(f"{who} no setting {name!r}; known are {has}{did_you_mean(name, known)}")
+                raise SettingError(f"{who} no setting {name!r:.100}; known are {has}{did_you_mean(name, known)}")
 
 
 def _as_setting_error(settings: type[Settings], error: ValidationError) -> SettingError:
@@ -95,14 +95,14 @@ def _as_setting_error(settings: type[Settings], error: ValidationError) -> Setti
             return unknown
     given = first["input"]
     if first["type"] in ("too_short", "too_long") or (first["type"] == "missing" and len(first["loc"]) > 1):
-        return SettingError(f"{name} is a list of another length, not {given!r}")
+        return SettingError(f"{name} is a list of another length, not {given!r:.100}")
     field, near = settings.model_fields[name], did_you_mean(str(given), _words(settings.model_fields[name].annotation))
     if limit := first.get("ctx", {}).keys() & LIMITS:  # a number out of range
         (bound,) = limit
         each = "each of " if len(first["loc"]) > 1 and isinstance(first["loc"][1], int) else ""
         wanted = _limits(field) or f"{LIMITS[bound]} {first['ctx'][bound]:,}"
-        return SettingError(f"{each}{name} is {wanted}, not {given!r}")
-    return SettingError(f"{name} is {_in_words(field)}, not {given!r}{near}")
+        return SettingError(f"{each}{name} is {wanted}, not {given!r:.100}")
+    return SettingError(f"{name} is {_in_words(field)}, not {given!r:.100}{near}")
 
 
 def _words(hint: Any) -> list[str]:

@@ -21,7 +21,7 @@ class SizeSettings(Settings):
 def sizes(dataset: GraphDataset) -> Array:
     """[G, 2]: the numbers of nodes and of edges of each graph."""
     first_edge = dataset.rowptr[dataset.node_ptr]
-    edges = first_edge.diff() / 2  # each is there in both directions
+    edges = first_edge.diff() / (1 if dataset.directed else 2)  # undirected ones are there in both directions
     return np.stack([dataset.nodes_per_graph.double().numpy(), edges.double().numpy()], axis=1)
 
 
@@ -72,4 +72,5 @@ SPEC = ModelSpec(
     reads_weights=False,
     fit=fit,
     baseline=True,
+    keeps_directions=lambda _: True,
 )

@@ -33,6 +33,7 @@ class ModelSpec:
     molecules: Mapping[str, Any] = field(default_factory=dict)  # settings of its own and of training, for molecules
     search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values to choose from; {}: a general space
     reads_weights: bool = True  # those of edges
+    keeps_directions: Callable[[Any], bool] = lambda _: False  # whether it is for directed graphs, by its settings
     prepare: Callable[[GraphDataset, Any], GraphDataset] = lambda dataset, _: dataset  # computed once, then cached
     # Training and test graphs → [n] classes, or [n, C] or [n, T] as a network answers.
     fit: Callable[[GraphDataset, Any, Tensor, Tensor], Any] | None = None
@@ -44,7 +45,15 @@ class ModelSpec:
         assert self.build is not None
         model = self.build(shape, settings)
         model.set_task(shape.task, shape.num_classes)
+        model.set_numbers(shape.node_numbers, shape.edge_numbers)
         return model
+
+    def check_directions(self, dataset: GraphDataset, settings: Any) -> None:
+        """Raises a SettingError for directed graphs, where the system is defined for undirected ones."""
+        if dataset.directed and not self.keeps_directions(settings):
+            pool = getattr(settings, "pool", None)
+            what = f"pool {pool!r}" if pool else f"the model {self.name}"
+            raise SettingError(f"{what} is for undirected graphs, and those of {dataset.name} are read as directed")
 
     def make_settings(self, dataset: str, chosen: Mapping[str, Any]) -> Any:
         """The paper's settings on a data set, but for what was chosen.

@@ -31,7 +31,8 @@ class Connectivity:
         n = batch.num_nodes
         matrix = csr_array((np.ones(len(neighbors), dtype=np.int8), neighbors, starts), shape=(n, n))
         components = connected_components(matrix, directed=False, return_labels=False) if n else 0
-        return cls(batch.num_graphs, n, len(neighbors) // 2, int((np.diff(starts) == 0).sum()), int(components))
+        edges = len(neighbors) // 2 if batch.transposed is None else batch.edges_once.size(1)
+        return cls(batch.num_graphs, n, edges, int(batch.isolated.sum()), int(components))
 
     def __add__(self, other: Connectivity) -> Connectivity:
         return Connectivity(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))

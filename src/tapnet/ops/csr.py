@@ -68,8 +68,10 @@ def neighbor_sum(h: Tensor, batch: GraphBatch, *, transpose: bool = False) -> Te
     """AH (or AᵀH), without a gradient. One bag of rows per node: many times as fast as gather and scatter."""
     if h.size(0) == 0 or h.size(1) == 0:
         return torch.zeros_like(h)
-    rowptr, col = batch.transposed if transpose and batch.transposed else (batch.rowptr, batch.col)
-    weight = None if batch.weight is None else batch.weight.to(h.dtype)
+    (rowptr, col), weight = (batch.rowptr, batch.col), batch.weight
+    if transpose and batch.transposed:
+        (rowptr, col), weight = batch.transposed, batch.transposed_weight
+    weight = None if weight is None else weight.to(h.dtype)
     return torch.embedding_bag(h, col, rowptr[:-1], mode=0, per_sample_weights=weight)[0]
 
 
@@ -79,13 +81,16 @@ def induced_subgraph(batch: GraphBatch, perm: Tensor, ptr: Tensor) -> GraphBatch
     The edges between them keep what they carry.
     """
     transposed = batch.transposed and induced_csr(*batch.transposed, perm)
-    weight = edge_attr = None
+    weight = edge_attr = transposed_weight = None
     if batch.weight is not None or batch.edge_attr is not None:
         kept = induced_entries(batch.rowptr, batch.col, perm)
         weight = None if batch.weight is None else batch.weight.index_select(0, kept)
         edge_attr = None if batch.edge_attr is None else batch.edge_attr.index_select(0, kept)
+    if batch.transposed is not None and batch.transposed_weight is not None:
+        transposed_weight = batch.transposed_weight.index_select(0, induced_entries(*batch.transposed, perm))
     rowptr, col = induced_csr(batch.rowptr, batch.col, perm)
-    return GraphBatch(batch.x, batch.y, ptr, rowptr, col, transposed, weight, edge_attr=edge_attr)
+    structure = (ptr, rowptr, col, transposed, weight)
+    return GraphBatch(batch.x, batch.y, *structure, edge_attr=edge_attr, transposed_weight=transposed_weight)
 
 
 def _propagate_dense(h: Tensor, batch: DenseBatch, norm: Norm) -> Tensor:

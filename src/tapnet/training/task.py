@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
+from tapnet._loops.csr import nodes_and_edges
 from tapnet.data.dataset import GraphDataset
+from tapnet.data.features import numbers_of
 from tapnet.models.base import GraphClassifier
 
 
@@ -79,6 +81,22 @@ def scale_targets(model: GraphClassifier, dataset: GraphDataset, graphs: Tensor)
     deviation[~(deviation > 0)] = 1.0  # a constant, or a column without a value
     model.target_mean.copy_(torch.from_numpy(np.nan_to_num(mean)))
     model.target_scale.copy_(torch.from_numpy(deviation))
+
+
+def scale_inputs(model: GraphClassifier, dataset: GraphDataset, graphs: Tensor) -> None:
+    """Tells a network the mean and deviation of the numbers of its training graphs' nodes and edges."""
+    buffers = dict(model.named_buffers(recurse=False))
+    if not {"node_mean", "edge_mean"} & buffers.keys():
+        return
+    nodes, edges = nodes_and_edges(graphs, dataset.node_ptr, dataset.rowptr)
+    for side, numbers, rows in (("node", numbers_of(dataset.x), nodes), ("edge", dataset.edge_attributes, edges)):
+        if f"{side}_mean" not in buffers or numbers is None or not len(rows):
+            continue
+        values = numbers[rows].double()
+        mean, deviation = values.mean(dim=0), values.std(dim=0, correction=0)
+        deviation[~(deviation > 1e-6 * mean.abs())] = 1.0  # a constant, as far as float32 can tell
+        buffers[f"{side}_mean"].copy_(mean)
+        buffers[f"{side}_scale"].copy_(deviation)
 
 
 def balanced_weights(y: Tensor, num_classes: int) -> Tensor:

@@ -15,7 +15,7 @@ from tapnet.models.predictor import predict_batches
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 from tapnet.training.settings import TrainingSettings
 from tapnet.training.shuffle import shuffle
-from tapnet.training.task import answers, balanced_weights, mean_loss, scale_targets, sum_of_losses
+from tapnet.training.task import answers, balanced_weights, mean_loss, scale_inputs, scale_targets, sum_of_losses
 
 EVALUATION_STEPS = 4  # evaluation keeps no activations, so that its batches can be larger than those of training
 
@@ -80,6 +80,7 @@ class Trainer:
         sample_weight: Tensor | None = None,
     ) -> None:
         scale_targets(model, dataset, graphs)
+        scale_inputs(model, dataset, graphs)
         self.class_weight = None
         if class_weight == "balanced" and dataset.task == "classification":
             self.class_weight = balanced_weights(dataset.y[graphs], dataset.num_classes).to(device)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapnet.files import printable
 from tapnet.viz.graph_layout import graph_layout
 from tapnet.viz.graphs import DROPPED, draw_graph, edge_width, node_marks, node_size
 from tapnet.viz.molecules import atom_positions, diverging_colours, diverging_scale, draw_molecule
@@ -87,7 +88,7 @@ def _draw(ax: Axes, explanation: GraphExplanation, at: NDArray[np.float64], larg
     assert graph is not None
     nodes = np.asarray([node.attribution for node in explanation.nodes])
     edges = np.asarray([edge.attribution for edge in explanation.edges])
-    names = [str(node.node) for node in explanation.nodes]
+    names = [printable(node.node) for node in explanation.nodes]
     named = range(len(nodes)) if len(nodes) <= MOST_NAMED else np.argsort(-np.abs(nodes), kind="stable")[:TOP].tolist()
     colours = [colour or "#ffffff" for colour in diverging_colours(nodes, largest)]
     bands = [colour or "#ffffff" for colour in diverging_colours(edges, largest)]

@@ -14,6 +14,8 @@ from tapnet.viz.style import COLOURS, GREY, INK, PALE, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LONGEST_NAME, LONGEST_TITLE = 80, 2000  # characters
+
 
 def plot_comparison(comparison: str | Path | Comparison) -> Figure:
     """Draws a comparison: on the left the scores of the folds and their mean, on the right the differences.
@@ -50,18 +52,19 @@ def plot_comparison(comparison: str | Path | Comparison) -> Figure:
             right.plot([d.low, d.high], [row, row], "-", color=colour, linewidth=1.6)
         right.plot(d.mean, row, "o", color=colour, markerfacecolor=colour if d.differs else "white", markersize=6)
     right.axvline(0, color=INK, linewidth=0.8)
-    left.set_yticks(range(len(systems)), [table.label(system) for system in systems], fontsize=8)
+    left.set_yticks(range(len(systems)), [f"{table.label(system):.{LONGEST_NAME}}" for system in systems], fontsize=8)
     for text in left.get_yticklabels():
         text.set_parse_math(False)
     left.set_ylim(len(systems) - 0.5, -0.5)  # the first on top
     towards = "higher is better" if METRICS[table.metric].higher_is_better else "lower is better"
     left.set_xlabel(f"{metric_title(table.metric)} of each fold, and the mean\n({towards})", fontsize=8)
-    words = f"difference from {table.reference}, 95 % interval\n(filled: significant; shaded: too small to be seen)"
+    words = f"difference from {table.reference:.{LONGEST_NAME}}, 95 % interval"
+    words += "\n(filled: significant; shaded: too small to be seen)"
     right.set_xlabel(words, fontsize=8, parse_math=False)
     for ax in (left, right):
         ax.tick_params(labelsize=8)
         ax.grid(color="#eeeeee", axis="x")
         ax.spines[["top", "right"]].set_visible(False)
     title = [f"{table.dataset}, {table.rules}", f"Verdict: {table.verdict}."]
-    figure.suptitle("\n".join(textwrap.fill(line, 115) for line in title), fontsize=9, parse_math=False)
+    figure.suptitle("\n".join(textwrap.fill(line[:LONGEST_TITLE], 115) for line in title), fontsize=9, parse_math=False)
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,8 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
 
     class InlineFigure(Figure):
         def savefig(self, *args: Any, **options: Any) -> None:
-            with matplotlib.rc_context(FILES):
+            with matplotlib.rc_context(FILES), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Glyph .* missing")  # of a name in any language: it is seen
                 super().savefig(*args, **options)
 
         def _repr_png_(self) -> bytes:  # what IPython asks for

@@ -99,13 +99,16 @@ def _run_trials(ray: Any, trials: Sequence[Trial], session: Session, cluster: Cl
                     store.save_model(running[one], *answer.model)
                 store.save(answer.result)
                 if running[one].tested:
-                    store.drop_checkpoint(running[one])
                     done.add(running[one].key)
-        events, checkpoints = ray.get(mailbox.take.remote([running.pop(one).key for one in ended]))
-        for key, packed in checkpoints.items():
+        mail = ray.get(mailbox.take.remote([running.pop(one).key for one in ended]))
+        for key, reason in mail.rejected.items():
+            store.reject_checkpoint(by_key[key], reason)
+        for key, packed in mail.checkpoints.items():
             if key not in done:
                 write_atomically(store.checkpoint_file(by_key[key]), packed)
-        for event in events:
+        for key in done:
+            store.drop_checkpoint(by_key[key])
+        for event in mail.events:
             session.on_event(event)
 
 
@@ -116,6 +119,14 @@ class Answer(NamedTuple):
     model: tuple[Mapping[str, Tensor], ModelCard] | None
 
 
+class Mail(NamedTuple):
+    """What workers reported."""
+
+    events: list[Event]
+    checkpoints: dict[str, bytes]  # by the key of the trial
+    rejected: dict[str, str]  # why its checkpoint was of no use
+
+
 class Mailbox:
     """An actor beside the store: it collects what workers report, and keeps checkpoints for a second attempt."""
 
@@ -124,6 +135,7 @@ class Mailbox:
         self.events: list[Event] = []
         self.checkpoints: dict[str, bytes] = {}
         self.new: set[str] = set()  # checkpoints that the store does not have yet
+        self.rejected: dict[str, str] = {}
 
     def stop(self) -> None:
         """Asks all trials to end after their epoch."""
@@ -140,17 +152,23 @@ class Mailbox:
         if new:
             self.new.add(key)
 
+    def reject(self, key: str, reason: str) -> None:
+        """Forgets a checkpoint that does not fit its trial, for the store to set aside."""
+        self.checkpoints.pop(key, None)
+        self.new.discard(key)
+        self.rejected[key] = reason
+
     def begin(self, key: str) -> tuple[bool, bytes | None]:
         """Whether to stop before it has begun, and what to go on from."""
         return self.stopped, self.checkpoints.get(key)
 
-    def take(self, ended: Sequence[str]) -> tuple[list[Event], dict[str, bytes]]:
+    def take(self, ended: Sequence[str]) -> Mail:
         """Everything since the last time; ``ended`` trials are forgotten then."""
-        events, self.events = self.events, []
-        checkpoints, self.new = {key: self.checkpoints[key] for key in self.new}, set()
+        mail = Mail(self.events, {key: self.checkpoints[key] for key in self.new}, self.rejected)
+        self.events, self.new, self.rejected = [], set(), {}
         for key in ended:
             self.checkpoints.pop(key, None)
-        return events, checkpoints
+        return mail
 
 
 # ---- on a worker ----
@@ -171,6 +189,10 @@ class RemoteStore(TrialStore):
     def save_checkpoint(self, trial: Trial, state: Mapping[str, Any]) -> None:
         """Sends it to the mailbox."""
         _answered(self.mailbox.keep.remote(trial.key, pack_checkpoint(trial, state), new=True))
+
+    def reject_checkpoint(self, trial: Trial, reason: str) -> None:
+        """Has the store set it aside, which says so to the user."""
+        _answered(self.mailbox.reject.remote(trial.key, reason))
 
     def save_model(self, trial: Trial, weights: Mapping[str, Tensor], card: ModelCard) -> None:
         """Keeps it, to be returned with the result."""

@@ -28,7 +28,7 @@ const state = {
   matching: [], // numbers of those that the filters let through
   found: null, // {text, nodes}: graphs that have the text in the name of their file or of a node
   source: null, // {number, node} or {file}; with places, nodes without which it is shown, and its attribution
-  method: "occlusion",
+  method: "surrogate",
   compared: null, // {view, plan, attribution} of the graph that stays for comparison
   connectivity: null,
   ratios: [],
@@ -535,6 +535,9 @@ function unitOf(graphs) {
   return units.size > 1 ? "log odds of the prediction of each" : ([...units][0] ?? "");
 }
 
+/** How far an attribution is true, and how far the networks of an ensemble agree on it. */
+const verdictOf = (attribution) => [attribution.fidelity.sentence, attribution.stability].filter(Boolean).join(" ");
+
 /** One graph with its prediction, attribution and fidelity; nodes of the chosen graph can be taken away. */
 function attributionFigure({ view, plan, attribution, trouble }, largest, isChosen) {
   const figure = made("figure", { className: "panel" });
@@ -552,7 +555,7 @@ function attributionFigure({ view, plan, attribution, trouble }, largest, isChos
     picture.setAttribute("role", "img");
     picture.setAttribute("aria-label", `What the prediction of ${view.title} rests on`);
   }
-  const sentence = attribution?.fidelity.sentence ?? (trouble || "Computing …");
+  const sentence = attribution ? verdictOf(attribution) : trouble || "Computing …";
   const kind = trouble ? "trouble" : attribution && !attribution.fidelity.beats_chance ? "verdict weak" : "verdict";
   const words = made("p", { className: kind, textContent: sentence });
   if (isChosen) words.id = "fidelity";
@@ -834,7 +837,7 @@ function saveSvg() {
   const found = attributionOf();
   const captions = [`Predicted: ${inWords(view)}. ${settings}`];
   if (view.without.length) captions.push(at("change").textContent);
-  if (found) captions.push(`Attribution by ${found.method}. ${found.fidelity.sentence}`);
+  if (found) captions.push(`Attribution by ${found.method}. ${verdictOf(found)}`);
   const both = [{ view, plan: state.plan, attribution: found }, ...(compared ? [compared] : [])].filter((one) => one.attribution);
   const largest = Math.max(...both.map((one) => largestOf(one.attribution)));
   const panels = both.map((one) => ({
@@ -871,7 +874,7 @@ function remember() {
     wanted.set("ratios", state.ratios.join(","));
   }
   if (state.source?.without?.length) wanted.set("without", state.source.without.join(","));
-  if (state.method !== "occlusion") wanted.set("method", state.method);
+  if (state.method !== "surrogate") wanted.set("method", state.method);
   const hash = String(wanted);
   if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
 }
@@ -885,7 +888,7 @@ function recall() {
   const good = ratios.length === model.ratios.length && ratios.every((r, i) => r > 0 && (r <= 1 || !isShare(i)));
   state.ratios = good ? ratios : [...model.ratios];
   const method = [...at("method").options].find((option) => option.value === wanted.get("method"));
-  state.method = at("method").value = method?.value ?? "occlusion";
+  state.method = at("method").value = method?.value ?? "surrogate";
   showSliders();
   const number = Number(wanted.get("graph") || NaN);
   const known = Number.isInteger(number) && number >= 0 && number < model.graphs;

@@ -40,11 +40,11 @@ def find_conv(conv: str | type[nn.Module], *, allow_import: bool = False) -> str
         name = f"{conv.__module__}:{conv.__qualname__}"
         _registered[name] = conv
         return name
-    if conv in CONVS or conv in _registered:
+    if isinstance(conv, str) and (conv in CONVS or conv in _registered):
         return conv
     if not isinstance(conv, str) or ":" not in conv:
         near = did_you_mean(str(conv), CONVS)
-        raise SettingError(f"conv is one of {', '.join(CONVS)}, or package.module:Class, not {conv!r}{near}")
+        raise SettingError(f"conv is one of {', '.join(CONVS)}, or package.module:Class, not {conv!r:.100}{near}")
     if not allow_import:
         word = conv.rpartition(":")[2]
         raise SettingError(

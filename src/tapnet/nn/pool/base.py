@@ -65,6 +65,7 @@ class Pooling(nn.Module, ABC):
         losses: the names of the losses whose sum is ``Pooled.loss`` while training.
         cost: the time of a call, for N nodes, E edges and d features in B graphs, K clusters each.
         memory: the size of what a call makes.
+        directed: whether it is defined for directed graphs, and keeps their directions.
         in_channels: d, the size of each node's features.
         out_channels: d', that of the features that come out.
     """
@@ -76,6 +77,7 @@ class Pooling(nn.Module, ABC):
     losses: ClassVar[tuple[str, ...]] = ()
     cost: ClassVar[str] = ""
     memory: ClassVar[str] = ""
+    directed: ClassVar[bool] = False
     in_channels: int
     out_channels: int
 

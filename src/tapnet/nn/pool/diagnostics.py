@@ -123,7 +123,7 @@ def _structure(before: GraphBatch, after: GraphBatch) -> Columns:
     first = _array(components(after.edge_index, after.num_nodes)) == np.arange(after.num_nodes)
     return {
         "edges": _array(_edges(after)) / _array(_edges(before)),
-        "isolated": np.bincount(graph, _array(after.degree) == 0, count) / np.bincount(graph, minlength=count),
+        "isolated": np.bincount(graph, _array(after.isolated), count) / np.bincount(graph, minlength=count),
         "components": np.bincount(graph, first, count),
     }
 

@@ -84,7 +84,8 @@ def undirected(batch: GraphBatch) -> GraphBatch:
         return batch
     ends = batch.edge_index
     (rowptr, col), _ = to_csr(torch.cat([ends, ends.flip(0)], dim=1), batch.num_nodes)
-    return replace(batch, rowptr=rowptr, col=col, transposed=None, edge_attr=None)
+    batch = replace(batch, weight=None, transposed_weight=None, edge_attr=None)
+    return replace(batch, rowptr=rowptr, col=col, transposed=None)
 
 
 def merged(batch: GraphBatch, clusters: Clusters, *, weighted: bool = True) -> GraphBatch:

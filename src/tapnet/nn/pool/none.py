@@ -19,6 +19,7 @@ class NoPool(Pooling):
     """
 
     kind: ClassVar[Kind] = "none"
+    directed: ClassVar[bool] = True
     about = "keeps every node"
     cost = "O(1)"
     memory = "O(1)"

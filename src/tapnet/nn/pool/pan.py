@@ -42,6 +42,7 @@ class PANPool(SelectPooling):
     about = "keeps the nodes of the highest projection plus weight of the paths through them"
     cost = "O(N·d + E)"
     memory = "O(N·d + E)"
+    directed = False
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0, filter_size: int = 2) -> None:
         super().__init__(in_channels, ratio, dropout)
@@ -54,7 +55,7 @@ class PANPool(SelectPooling):
     def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
         """β₁Hp + β₂M1"""
         weights = torch.exp(-self.energy).to(h.dtype)
-        graphs = replace(batch, weight=None)
+        graphs = replace(batch, weight=None, transposed_weight=None)
 
         def paths(start: Tensor) -> Tensor:
             total = weights[0] * start

@@ -23,6 +23,7 @@ class ReadoutPooling(Pooling):
     """
 
     kind: ClassVar[Kind] = "readout"
+    directed: ClassVar[bool] = True
 
     @abstractmethod
     def read(self, x: Tensor, batch: GraphBatch) -> Tensor:

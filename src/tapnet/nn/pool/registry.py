@@ -135,7 +135,7 @@ def find_name(pool: str | type[nn.Module], *, allow_import: bool = False) -> str
     if isinstance(pool, type):
         return register(pool)
     if not isinstance(pool, str):
-        raise SettingError(f"pool is a name or a class of a pooling layer, not {pool!r}")
+        raise SettingError(f"pool is a name or a class of a pooling layer, not {pool!r:.100}")
     if pool in POOLS or pool in _registered:
         return pool
     if pool.startswith(PREFIX):  # a fixed library, not a name that a file could choose
@@ -145,7 +145,7 @@ def find_name(pool: str | type[nn.Module], *, allow_import: bool = False) -> str
     if ":" not in pool and entry is None:
         names = known_names()
         raise SettingError(
-            f"pool is one of {', '.join(names)}, or package.module:Class, not {pool!r}{did_you_mean(pool, names)}"
+            f"pool is one of {', '.join(names)}, or package.module:Class, not {pool!r:.100}{did_you_mean(pool, names)}"
         )
     target = pool if entry is None else entry.value
     if not allow_import:

@@ -65,6 +65,7 @@ class SelectPooling(Pooling):
     """
 
     kind: ClassVar[Kind] = "select"
+    directed: ClassVar[bool] = True
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0) -> None:
         super().__init__()
