@@ -109,7 +109,8 @@ class Part(NamedTuple):
         """``[N]`` the mean over each node's edges."""
         ends = self.edge_index.flatten()
         count = np.bincount(ends, minlength=len(self.nodes))
-        return np.bincount(ends, np.tile(edges, 2), minlength=len(self.nodes)) / np.maximum(count, 1)
+        mean: Floats = np.bincount(ends, np.tile(edges, 2), minlength=len(self.nodes)) / np.maximum(count, 1)
+        return mean
 
 
 def measure(model: SavedModel, dataset: GraphDataset, part: Part, target: object = None) -> dict[str, dict[str, float]]:
@@ -170,7 +171,7 @@ class PyGGIN(nn.Module):
         self.scores = nn.ModuleList(map(_pyg_linear, network.scores))
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        total = self.scores[0](global_add_pool(x, batch))
+        total: Tensor = self.scores[0](global_add_pool(x, batch))
         for conv, norm, score in zip(self.convs, self.norms, list(self.scores)[1:], strict=True):
             x = norm(conv(x, edge_index)).relu()
             total = total + score(global_add_pool(x, batch))
@@ -220,7 +221,8 @@ def undirected(mask: Tensor, edge_index: Tensor) -> Floats:
     size = int(edge_index.max()) + 1 if edge_index.numel() else 1
     back = np.lexsort((u, v))  # the place of each edge's reverse
     assert (u[back] * size + v[back] == v * size + u).all()
-    return ((values + values[back]) / 2)[u < v]
+    mean: Floats = ((values + values[back]) / 2)[u < v]
+    return mean
 
 
 def measure_pyg(model: SavedModel, dataset: GraphDataset, part: Part, train: NDArray[np.int64]) -> dict[str, Any]:
@@ -298,7 +300,7 @@ def trained(
         warnings.simplefilter("ignore")
         cross_validate(dataset, only_folds=folds, jobs=1, out=folder, **settings | ({"epochs": 1} if tiny else {}))
     models = [SavedModel.load(file) for file in (folder / "models").iterdir()]
-    return {model.card.trial.fold: model for model in models}
+    return {int(model.card.trial.fold or 0): model for model in models}
 
 
 def _add(rows: dict[str, dict[str, list[float]]], scores: dict[str, dict[str, float]]) -> None:
