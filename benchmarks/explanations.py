@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -29,7 +30,7 @@ from torch_geometric.explain import Explainer, GNNExplainer, ModelConfig, PGExpl
 from torch_geometric.nn import GINConv, global_add_pool
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also when called as a file, not with -m
-from benchmarks.measure import compare, seconds
+from benchmarks.measure import compare
 from tapnet import GraphDataset, TAPClassifier, cross_validate, load_dataset
 from tapnet.inference.attribution import Attributions, Method, Probe, attribute_graphs
 from tapnet.inference.attribution_fidelity import measure_fidelity
@@ -385,9 +386,9 @@ def speed(data_dir: Path, work: Path, tiny: bool) -> dict[str, Any]:
     dataset = load_dataset("Mutagenicity", data_dir=data_dir)
     model = trained(dataset, work / "GIN", [0], SYSTEMS["GIN"], tiny)[0]
     assert isinstance(model.network, GIN)
-    many = np.arange(8 if tiny else 1000)
+    many = range(8 if tiny else 1000)
     atoms = int((dataset.nodes_per_graph == 30).nonzero()[0])
-    some = np.arange(2 if tiny else 20)
+    some = np.arange(2 if tiny else 4)
     network = PyGGIN(model.network).eval()
     encoded = model.encode(dataset.subset(some))
     graphs = [pyg_graph(encoded, [int(g)]) for g in some]
@@ -399,14 +400,21 @@ def speed(data_dir: Path, work: Path, tiny: bool) -> dict[str, Any]:
 
     results: dict[str, Any] = {"molecules": len(many), "threads": torch.get_num_threads(), "ratio": {}}
     attribute_graphs(model, dataset, some)  # loads what is loaded on first use
-    for method in ("occlusion", "surrogate"):
-        results[method] = round(seconds(lambda m=method: attribute_graphs(model, dataset, many, m)), 1)  # type: ignore[misc]
-    results["shapley of 30 atoms"] = round(seconds(lambda: attribute_graphs(model, dataset, [atoms], "shapley")), 2)
+    for method in METHODS[:2]:
+        results[method] = round(cpu_seconds(model, dataset, many, method), 1)
+    results["shapley of 30 atoms"] = round(cpu_seconds(model, dataset, [atoms], "shapley"), 2)
     for method in METHODS:
         ratio = compare(lambda m=method: attribute_graphs(model, dataset, some, m), peer, 1 if tiny else 3)  # type: ignore[misc]
         results["ratio"][method] = [round(value, 1) for value in ratio.values]
     print(json.dumps(results), flush=True)
     return results
+
+
+def cpu_seconds(model: SavedModel, dataset: GraphDataset, graphs: Sequence[int], method: Method) -> float:
+    """Of the processor, which other programs do not count in."""
+    start = time.process_time()
+    attribute_graphs(model, dataset, graphs, method)
+    return time.process_time() - start
 
 
 # ---- tables ----

@@ -482,3 +482,15 @@ def test_labels_are_explained_one_at_a_time():
         assert json.dumps(found.to_dict(), allow_nan=False)
     with pytest.raises(DataError, match="no valid SMILES"):
         model.explain("C(C")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_edge_of_a_directed_graph_has_an_attribution_from_where_it_begins(method):
+    graphs = [nx.DiGraph([(0, 1), (1, 0), (1, 2), (3, 2)]), nx.DiGraph([(0, 1), (2, 1)])] * 2
+    dataset = GraphDataset.from_networkx(graphs, [0, 1, 0, 1], features="degrees", directed=True)
+    found = attribute_graphs(make_model(dataset), dataset, method=method)
+    for i, graph in enumerate(graphs):
+        edges = slice(found.edge_ptr[i], found.edge_ptr[i + 1])
+        assert sorted(map(tuple, found.edge_index[:, edges].T.tolist())) == sorted(graph.edges)
+    assert np.isfinite(found.edges).all()
+    assert len(found.edges) == sum(graph.number_of_edges() for graph in graphs)

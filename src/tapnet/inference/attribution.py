@@ -299,7 +299,10 @@ class Probe:
         return (total / data.nodes_per_graph.clamp(min=1).unsqueeze(1)).to(rows.dtype)
 
     def _edges_once(self) -> tuple[Tensor, Tensor]:
-        """``[3, E]`` the graph and both ends of each edge, and ``[2, E]`` (or ``[1, E]``) its places in the graph."""
+        """``[3, E]`` the graph and both ends of each edge, and ``[2, E]`` its places within the edges of the graph.
+
+        Of directed graphs, every edge, where it begins first, and ``[1, E]``.
+        """
         data = self.encoded
         owner = repeated(torch.arange(len(data)), data.nodes_per_graph)
         source = repeated(torch.arange(data.num_nodes), data.degree)  # of all nodes
