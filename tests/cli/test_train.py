@@ -362,5 +362,5 @@ def test_systems_for_undirected_graphs_are_refused_where_directions_are_asked_fo
     rows = [f"{i}.graphml,{i % 2}" for i in range(6)]
     (folder / "labels.csv").write_text("\n".join(["graph,class", *rows]))
     for command in (("train", "--pool", "mincut"), ("tune", "--model", "wl"), ("compare", "--systems", "tapnet,wl")):
-        refused = tapnet(command[0], folder, "--directed", *command[1:], "--out", tmp_path / "run")
+        refused = tapnet(command[0], folder, "--directed", *command[1:], "--folds", 3, "--out", tmp_path / "run")
         assert (refused.returncode, "undirected graphs" in refused.stderr) == (2, True), refused.stderr
