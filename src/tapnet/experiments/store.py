@@ -203,10 +203,11 @@ class Store(TrialStore):
         try:
             content = _content(self._result_file(key), MAX_TEXT_BYTES)
         except FileNotFoundError:
-            content = _packed(self.folder / "trials").get(key, b"")
+            packed = _packed(self.folder / "trials").get(key)
+            return None if packed is None else _parse(key, packed)
         except ValueError:
             raise _DamagedError(NOT_AS_WRITTEN) from None
-        return _parse(key, content) if content else None
+        return _parse(key, content)
 
     def save_run(self, values: Mapping[str, Any]) -> None:
         """Stores what the folder's last run was, with its checksum: its settings, its trials and their summary."""
