@@ -464,7 +464,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=os.environ.get("TAPNET_DATA"))
     parser.add_argument("--only", help=f"some of {','.join(PARTS)}", default=",".join(PARTS))
     parser.add_argument("--systems", help="of Mutagenicity", default="; ".join(SYSTEMS))
-    parser.add_argument("--folds", type=int, default=10, help="so many of ten")
+    parser.add_argument("--folds", default="3-9", help="of ten, the first and the last; 0 to 2 served to choose")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tapnet-explanations")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--tiny", action="store_true", help="only proves that everything runs")
@@ -479,9 +479,10 @@ def main() -> None:
         options.out.write_text(json.dumps(stored, indent=1) + "\n")
 
     parts = options.only.split(",")
+    first, last = map(int, options.folds.split("-"))
     if "mutagenicity" in parts:
         found = stored.get("mutagenicity", {})
-        for name, rows in mutagenicity(data_dir, work, range(options.folds), tiny, options.systems.split("; ")):
+        for name, rows in mutagenicity(data_dir, work, range(first, last + 1), tiny, options.systems.split("; ")):
             found |= {name: rows}
             store(mutagenicity=found)
     if "colors" in parts:
