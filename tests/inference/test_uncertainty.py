@@ -160,3 +160,11 @@ def test_few_graphs_and_constant_embeddings_have_a_reference_too(n, width, seed)
     found = distances(fit_reference(rows), rows)
     assert np.isfinite(found).all()
     assert (distances(fit_reference(rows), rows + 1e4) > found.max()).all()
+
+
+def test_a_copy_of_a_training_graph_is_not_unlike_the_training_data():
+    """Where graphs are copies of a few, held-out ones are all as far as each other but for rounding."""
+    kinds = np.random.default_rng(0).normal(size=(2, 12))
+    record = fit_reference(np.repeat(kinds, 20, axis=0))
+    held_out = distances(record, kinds).repeat(20) * np.random.default_rng(1).uniform(0.9995, 1.0, 40)
+    assert (shares_nearer(with_quantiles(record, held_out), kinds) < 1).all()

@@ -316,9 +316,12 @@ def distances(record: ReferenceRecord, embeddings: Array) -> Array:
 
 
 def shares_nearer(record: ReferenceRecord, embeddings: Array) -> Array:
-    """[G] the share of held-out training graphs that are nearer to the training graphs."""
+    """[G] the share of held-out training graphs that are nearer to the training graphs, by 1 % at least.
+
+    Where graphs are alike, networks of different folds put them at distances that differ by less.
+    """
     quantiles = np.array(record.quantiles)
-    found = np.searchsorted(quantiles, distances(record, embeddings)) / len(quantiles)
+    found = np.searchsorted(1.01 * quantiles, distances(record, embeddings)) / len(quantiles)
     return np.minimum(found, 1.0)
 
 
