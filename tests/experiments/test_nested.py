@@ -19,6 +19,7 @@ from tapnet.errors import DataError, SettingError
 from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted
 from tapnet.experiments.store import Store
+from tapnet.experiments.summary import Summary
 from tapnet.viz import plot_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -240,3 +241,17 @@ def test_erricas_splits_are_used_as_they_are(protocol, real_data, tmp_path):
     assert found.to_dict()["num_folds"] == 10
     found.save_splits(tmp_path / "splits.json")
     assert json.loads((tmp_path / "splits.json").read_text()) == [published[0], published[7]]
+
+
+def test_folds_that_chose_different_numbers_of_layers_are_summed_up(mutag):
+    small = {"hidden_channels": 4, "classifier_channels": 4, "epochs": 1, "folds": 3, "jobs": 1}
+    one, three = (
+        tapnet.cross_validate(mutag, only_folds=[fold], ratios=ratios, **small)
+        for fold, ratios in ((0, (0.5,)), (1, (0.8, 0.6, 0.4)))
+    )
+    both = Summary([*one.results, *three.results])
+    assert both.diagnostics[1:] == three.diagnostics[1:]
+    assert both.diagnostics[0].edges == pytest.approx(
+        (one.diagnostics[0].edges + three.diagnostics[0].edges) / 2, abs=1e-4
+    )
+    assert len(both.to_dict()["diagnostics"]) == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -171,9 +172,13 @@ class Summary:
 
     @property
     def diagnostics(self) -> list[PoolDiagnostics]:
-        """What each pooling layer made of the test graphs, the mean of the folds; empty where it is not known."""
+        """What each pooling layer made of the test graphs, the mean of the folds; empty where it is not known.
+
+        Where folds have chosen different numbers of layers, a layer is the mean of the folds that have it.
+        """
         known = [r.diagnostics for r in self.results if r.diagnostics]
-        return [PoolDiagnostics.mean(layers) for layers in zip(*known, strict=True)]
+        layers = ([layer for layer in of if layer is not None] for of in zip_longest(*known))
+        return [PoolDiagnostics.mean(of) for of in layers]
 
     @property
     def machines(self) -> list[str]:
