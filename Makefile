@@ -9,14 +9,14 @@ train: .venv/train
 	@$(BIN)/tapnet train MUTAG
 
 test: .venv/dev
-	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 3
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2
 
 # The second tier: twenty kills, every hostile input, a Ray cluster that loses a node, long fuzzing, a wheel in an empty environment.
 test-all: .venv/dev
-	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 3 --all
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --all
 
 coverage: .venv/dev
-	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 3 --cov --cov-report=term:skip-covered --cov-report=xml
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-report=xml
 
 # Known vulnerabilities of the pinned versions; needs the network.
 audit: .venv/dev

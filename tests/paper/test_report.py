@@ -11,6 +11,7 @@ from tapnet.experiments.cross_validate import cross_validate
 from tapnet.experiments.store import Store
 from tapnet.paper.cells import StoredResults, make_cells
 from tapnet.paper.comparisons import FOLDER, TITLES, comparison_rows, comparison_section, load_comparisons
+from tapnet.paper.numbers import COMMON_TABLE
 from tapnet.paper.overview import SYSTEMS, draw_overview, effects
 from tapnet.paper.page import BEGIN, fill_values
 from tapnet.paper.tables import csv_rows, markdown
@@ -44,7 +45,8 @@ def test_a_number_of_the_text_has_a_place_or_is_the_papers():
     text = (RESULTS / "report.md").read_text()
     claims = re.sub(r"\{[^{}]*\}", "", text.partition("## Where the paper disagrees with itself")[0])
     written = set(re.findall(r"\d+\.\d+", claims))
-    assert written <= {"0.1", "0.2", "0.3", "0.4", "1.0", "1.4", "2.8", "3.6", "4.1", "8.7", "2.29", "2.13"}
+    others = {str(number) for row in COMMON_TABLE.values() for printed in row.values() for number in printed if number}
+    assert written - others <= {"0.1", "0.2", "0.3", "0.4", "1.0", "1.4", "2.8", "3.6", "4.1", "8.7", "2.29", "2.13"}
 
 
 def test_the_page_is_short_and_its_tables_are_the_stored_ones(results):
