@@ -8,6 +8,8 @@ import pytest
 import typer.main
 
 from tapnet.cli import app
+from tapnet.cli.train import EPOCHS
+from tapnet.models.registry import find_model
 from tests.helpers.commands import tapnet
 
 
@@ -57,3 +59,7 @@ def test_a_mistake_is_a_message_and_not_a_traceback(words, code, message):
     assert result.returncode == code
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_the_epochs_that_help_names_are_those_of_molecules():
+    assert f"200; molecules: {find_model('tapnet').molecules['epochs']}" == EPOCHS

@@ -1,9 +1,11 @@
 """One model on several devices: the steps of one process, shared by two."""
 
+import atexit
 import os
 import signal
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -80,6 +82,8 @@ def batch_norm_of(rows, rank):
 
 
 def _in_each_process(fabric, folder, rows):
+    still_in = Path(folder, f"{fabric.global_rank}.still-in-group")
+    atexit.register(lambda: still_in.write_text(str(torch.distributed.is_initialized())))  # called after later ones
     group = FabricGroup(fabric)
     steps = {name: steps_of(name, group) for name in NETWORKS}
     torch.save((steps, batch_norm_of(rows, group.rank)), f"{folder}/{group.rank}")
@@ -92,15 +96,20 @@ def rows():
 
 @pytest.fixture(scope="module")
 def both(rows, tmp_path_factory):
-    """What each of two processes computed: its steps, its half of the norm."""
+    """A folder, and what each of two processes computed: its steps, its half of the norm."""
     folder = tmp_path_factory.mktemp("both")
     torch.set_num_threads(1)
     make_fabric("cpu", 2).launch(_in_each_process, str(folder), rows)
-    return [torch.load(folder / str(rank)) for rank in range(2)]
+    return folder, [torch.load(folder / str(rank)) for rank in range(2)]
+
+
+def test_a_process_that_ends_has_left_its_group(both):
+    folder, _ = both
+    assert [(folder / f"{rank}.still-in-group").read_text() for rank in range(2)] == ["False", "False"]
 
 
 def test_two_processes_take_the_steps_of_one(both):
-    (first, _), (second, _) = both
+    _, ((first, _), (second, _)) = both
     for name in NETWORKS:
         loss, weights = steps_of(name, SINGLE_PROCESS)
         assert first[name][0] == second[name][0] == pytest.approx(loss, rel=1e-4)
@@ -188,7 +197,8 @@ def test_a_trial_on_one_device_is_named_as_it_always_was():
 
 
 def test_a_batch_norm_of_two_processes_is_that_of_one(both, rows):
-    halves = [half for _, half in both]
+    _, computed = both
+    halves = [half for _, half in computed]
     norm, whole = torch.nn.BatchNorm1d(3).train(), rows.clone().requires_grad_()
     out = norm(whole)
     out.square().mul(torch.arange(1.0, 4)).sum().backward()

@@ -12,8 +12,6 @@ import json
 import os
 import pkgutil
 import runpy
-import select
-import signal
 import sys
 import tempfile
 import threading
@@ -23,6 +21,7 @@ from importlib import import_module
 from typing import IO, Any
 
 import tapnet
+from tests.helpers.warm import exit_code
 
 LATER = (
     *("numba", "scipy.stats", "sklearn.metrics", "sklearn.svm", "torch_geometric.nn", "networkx", "pandas", "optuna"),
@@ -69,17 +68,12 @@ def run_and_exit() -> None:
 
 
 def result_of(child: int, out: IO[bytes], err: IO[bytes], seconds: float) -> dict[str, Any]:
-    ends = os.pidfd_open(child)
-    in_time, _, _ = select.select([ends], [], [], seconds)
-    os.close(ends)
-    if not in_time:
-        os.kill(child, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = exit_code(child, seconds)
     texts = []
     for stream in (out, err):
         stream.seek(0)
         texts.append(stream.read().decode(errors="surrogateescape"))
-    return {"code": code if in_time else None, "out": texts[0], "err": texts[1]}
+    return {"code": code, "out": texts[0], "err": texts[1]}
 
 
 def serve() -> bool:

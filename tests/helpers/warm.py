@@ -32,19 +32,25 @@ def run(jobs: list[tuple[list[str], str]], memory: int, seconds: float) -> list[
             for words, folder in jobs:
                 os.write(report.fileno(), json.dumps(_one(words, folder)).encode() + b"\n")
             os._exit(0)
-        ends = os.pidfd_open(child)
-        in_time, _, _ = select.select([ends], [], [], seconds)
-        os.close(ends)
-        if not in_time:
-            os.kill(child, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        code = exit_code(child, seconds)
         report.seek(0)
         done = [json.loads(line) for line in report]
     if len(done) == len(jobs):
         return done
     if len(jobs) == 1:
-        return [{"code": code if in_time else None, "out": "", "err": ""}]
+        return [{"code": code, "out": "", "err": ""}]
     return [*done, *(found for job in jobs[len(done) :] for found in run([job], memory, seconds))]
+
+
+def exit_code(child: int, seconds: float) -> int | None:
+    """What a process ended with; None for one that was killed because it had not ended in so many seconds."""
+    ends = os.pidfd_open(child)
+    in_time, _, _ = select.select([ends], [], [], seconds)
+    os.close(ends)
+    if not in_time:
+        os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code if in_time else None
 
 
 def _one(words: list[str], folder: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Coverage-guided fuzzing of every reader of files with Atheris (``pip install atheris``).
 
-``python -m tests.reliability.fuzz_readers FOLDER [--minutes 3] [--only tu,text]`` writes what it finds to FOLDER:
+``python -m tests.reliability.fuzz_readers FOLDER [--minutes 10] [--only tu,text]`` writes what it finds to FOLDER:
 ``corpus/READER/`` with an input for everything new that the reader did, ``found/READER-…`` with an input for each
 fault, and ``figures.json``. ``--keep`` packs the corpora into ``fuzz_corpus.zip`` next to this file, all of which
 `test_fuzz_corpus.py` reads again.
@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -85,6 +86,12 @@ def keep(folder: Path) -> None:
                 archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
+def cpu_seconds() -> float:
+    """Of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
@@ -103,6 +110,7 @@ def main() -> None:
 
     figures, chosen.folder = {}, chosen.folder.resolve()
     for name in chosen.only.split(",") if chosen.only else READERS:
+        before = cpu_seconds()
         words = [sys.executable, "-m", "tests.reliability.fuzz_readers", str(chosen.folder), "--only", name, "--here"]
         done = subprocess.run(
             [*words, "--minutes", str(chosen.minutes)],
@@ -115,7 +123,13 @@ def main() -> None:
         lines = [line for line in done.stderr.splitlines() if line.startswith(("stat::", "#"))]
         runs = next((int(line.split()[-1]) for line in lines if "number_of_executed_units" in line), None)
         faults = sorted(file.name for file in (chosen.folder / "found").glob(f"{name}-*.txt"))
-        figures[name] = {"runs": runs, "minutes": chosen.minutes, "code": done.returncode, "faults": faults}
+        figures[name] = {
+            "runs": runs,
+            "minutes": chosen.minutes,
+            "cpu_minutes": round((cpu_seconds() - before) / 60, 1),
+            "code": done.returncode,
+            "faults": faults,
+        }
         print(json.dumps({name: figures[name]}), flush=True)
         if runs is None:
             print(done.stderr[-3000:], flush=True)

@@ -26,7 +26,7 @@ from tapnet.cli.app import (
     stop,
 )
 from tapnet.cli.show import FORMATS
-from tapnet.cli.train import in_data, in_protocol, in_training
+from tapnet.cli.train import EPOCHS, Directed, in_data, in_protocol, in_training
 from tapnet.errors import SettingError
 
 EXPLANATION = (
@@ -61,9 +61,7 @@ def compare(
     configs: Annotated[
         int | None, in_protocol(help="Of nested: settings that are tried for each fold.", min=1, show_default="16")
     ] = None,
-    epochs: Annotated[
-        int | None, in_training(help="Epochs of each fold.", min=1, show_default="200; molecules: 50")
-    ] = None,
+    epochs: Annotated[int | None, in_training(help="Epochs of each fold.", min=1, show_default=EPOCHS)] = None,
     features: Annotated[
         Literal["labels", "degrees", "attributes", "all"] | None,
         in_data(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
@@ -79,7 +77,7 @@ def compare(
     threshold: Annotated[
         float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
     ] = None,
-    directed: Annotated[bool, in_data("--directed", help="Keep the directions of edges.")] = False,
+    directed: Directed = False,
     split: Annotated[
         str | None,
         in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),

@@ -25,10 +25,9 @@ def models(
     from tapnet.cli.terminal import print_models, print_trained_models
 
     if trained:
-        from tapnet.inference.model_file import find_model_file, named_models, read_model
+        from tapnet.inference.model_file import describe_models
 
-        files = {name: find_model_file(name) for name in names} if names else named_models()
-        cards = [{"name": name, "file": str(file), **read_model(file)[1].facts()} for name, file in files.items()]
+        cards = describe_models(names)
         print(json.dumps({"models": cards}, indent=2)) if as_json else print_trained_models(cards)
         return
     from tapnet.models.registry import MODELS, describe, find_model

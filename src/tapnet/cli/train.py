@@ -66,6 +66,7 @@ Task = Annotated[
 Threshold = Annotated[
     float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
 ]
+EPOCHS = "200; molecules: 20"
 Directed = Annotated[bool, in_data("--directed", help="Keep the directions of edges.")]
 Split = Annotated[
     str | None,
@@ -140,9 +141,7 @@ def train(
     search: Annotated[Literal["random", "tpe"], in_protocol(help="Of nested: how they are drawn.")] = "random",
     folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
     only_folds: Annotated[str | None, in_protocol(help="Run some of them, such as 0,3.")] = None,
-    epochs: Annotated[
-        int | None, in_training(help="Epochs of each fold.", min=1, show_default="200; molecules: 50")
-    ] = None,
+    epochs: Annotated[int | None, in_training(help="Epochs of each fold.", min=1, show_default=EPOCHS)] = None,
     batch_size: Annotated[int | None, in_training(help="Graphs in a step.", show_default=THE_MODELS)] = None,
     lr: Annotated[float | None, in_training(help="Learning rate of Adam.", show_default=THE_MODELS)] = None,
     weight_decay: Annotated[float | None, in_training(help="L2 regularisation.", show_default=THE_MODELS)] = None,

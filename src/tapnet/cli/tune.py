@@ -26,6 +26,7 @@ from tapnet.cli.app import (
     stop,
 )
 from tapnet.cli.train import (
+    EPOCHS,
     CheckpointEvery,
     ClassWeight,
     Conv,
@@ -77,7 +78,7 @@ def tune(
     folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
     only_folds: Annotated[str, in_protocol(help="Those that validate, such as 0,3, or all.")] = "0",
     epochs: Annotated[
-        int | None, in_training(help="Epochs of the longest trainings.", min=1, show_default="200; molecules: 50")
+        int | None, in_training(help="Epochs of the longest trainings.", min=1, show_default=EPOCHS)
     ] = None,
     seed: Annotated[int, in_protocol(help="Of the draws and of training.", min=0)] = 0,
     jobs: Annotated[int | None, machine(help="Trainings at a time.", show_default="cores ÷ threads", min=1)] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -392,6 +392,19 @@ def find_model_file(path: str | Path) -> Path:
         which = "train one" if models is None else f"give one of those in {models}, or train one"
         raise DataError(f"{path}: this folder has no final model; {which}")
     return path / FINAL_MODEL
+
+
+def describe_models(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    """What to know of trained models: of each its name, its file and `ModelCard.facts`.
+
+    Args:
+        names: Names, files or folders of runs; None means all of `named_models`.
+
+    Raises:
+        DataError: if one is not there, or no model of tapnet.
+    """
+    files = {name: find_model_file(name) for name in names} if names else named_models()
+    return [{"name": name, "file": str(file), **read_model(file)[1].facts()} for name, file in files.items()]
 
 
 def write_model(file: Path, weights: Mapping[str, Tensor], card: ModelCard) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tapnet._loops.jit import Array
-from tapnet.data.convert import assemble
+from tapnet.data.convert import assemble, one_way_note
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, GraphDataset
 from tapnet.files import cache_dir
 from tapnet.io.archive import UNREADABLE
@@ -197,6 +197,8 @@ class _Assembly:
             features="degrees",
             **data,
         )
+        if one_way_note(edges.T, part):  # read_tu says it
+            raise _NotInOrder
         self.sizes.append(sizes)
         self._append("rowptr", part.rowptr[1:].numpy() + self.edges)
         self.edges += part.num_edges

@@ -9,17 +9,12 @@ from typing import Any, NamedTuple
 from tapnet.experiments.comparison import Comparison
 from tapnet.paper.cells import Cell, StoredResults, make_cells
 from tapnet.paper.comparisons import LABELS
+from tapnet.paper.plots import LOOK
 from tapnet.paper.targets import TARGETS, Row, Target
-from tapnet.training.protocol import Protocol
-from tapnet.viz.style import COLOURS, INK, new_figure, save
+from tapnet.training.protocol import PROTOCOLS, Protocol
+from tapnet.viz.style import INK, new_figure, save
 
 SYSTEMS = ("Net_top-k", "w/o TAP", "GIN", "g-U-Net", "WL")
-LOOK = {"paper": ("o", COLOURS[0]), "fair": ("s", COLOURS[1]), "nested": ("D", COLOURS[2])}
-WORDS = {
-    "paper": "paper: best test epoch of each fold",
-    "fair": "fair: epoch of the lowest validation loss",
-    "nested": "nested: settings chosen on validation graphs, published splits",
-}
 
 
 class Effect(NamedTuple):
@@ -27,7 +22,7 @@ class Effect(NamedTuple):
 
     dataset: str
     system: str
-    protocol: str
+    protocol: Protocol
     difference: float
     low: float
     high: float
@@ -79,11 +74,11 @@ def draw_overview(found: Sequence[Effect], folder: Path) -> list[str]:
     for ax, label in zip(axes[0], systems, strict=True):
         for effect in found:
             if effect.system == label:
-                marker, colour = LOOK[effect.protocol]
-                place = names.index(effect.dataset) + 0.24 * (list(LOOK).index(effect.protocol) - 1)
-                ax.plot([effect.low, effect.high], [place, place], "-", color=colour, linewidth=1.2)
-                fill = "white" if effect.low <= 0 <= effect.high else colour
-                (dot,) = ax.plot(effect.difference, place, marker, color=colour, markerfacecolor=fill, markersize=4.5)
+                look = LOOK[effect.protocol]
+                place = names.index(effect.dataset) + 0.24 * (list(PROTOCOLS).index(effect.protocol) - 1)
+                ax.plot([effect.low, effect.high], [place, place], "-", color=look["color"], linewidth=1.2)
+                fill = "white" if effect.low <= 0 <= effect.high else look["color"]
+                (dot,) = ax.plot(effect.difference, place, linestyle="", markerfacecolor=fill, markersize=4.5, **look)
                 handles.setdefault(effect.protocol, dot)
         ax.axvline(0, color=INK, linewidth=0.8)
         ax.set_title(label, fontsize=9)
@@ -93,9 +88,10 @@ def draw_overview(found: Sequence[Effect], folder: Path) -> list[str]:
         ax.set_xlabel("points from TAPNet", fontsize=8)
     axes[0, 0].set_yticks(range(len(names)), names, fontsize=8)
     axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
-    shown = [protocol for protocol in LOOK if protocol in handles]
+    shown = [protocol for protocol in PROTOCOLS if protocol in handles]
     title = "95 % intervals; filled where 0 is not in them"
-    look = {"ncols": len(shown), "fontsize": 8, "frameon": False, "title": title, "title_fontsize": 8}
-    labels = [WORDS[protocol] for protocol in shown]
-    figure.legend([handles[protocol] for protocol in shown], labels, loc="outside lower center", **look)
+    options = {"ncols": len(shown), "fontsize": 8, "frameon": False, "title": title, "title_fontsize": 8}
+    chosen = {"nested": "settings chosen on validation graphs, published splits"}
+    labels = [f"{protocol}: {chosen.get(protocol, PROTOCOLS[protocol])}" for protocol in shown]
+    figure.legend([handles[protocol] for protocol in shown], labels, loc="outside lower center", **options)
     return save(figure, folder / "overview")

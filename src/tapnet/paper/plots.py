@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from tapnet.paper.cells import Cell
-from tapnet.paper.tables import DIFFERS, connectivity_by_layer, not_run, remark, usual_folds_and_epochs
-from tapnet.paper.targets import LAMBDAS, Row, Target
+from tapnet.paper.tables import DIFFERS, connectivity_by_layer, is_run, not_run, remark, usual_folds_and_epochs
+from tapnet.paper.targets import LAMBDAS, Target
 from tapnet.training.protocol import PROTOCOLS
 from tapnet.viz.style import COLOURS, INK, new_figure, save
 
 LOOK = {  # of each protocol, and of what the paper prints
     "paper": {"marker": "o", "color": COLOURS[0]},
     "fair": {"marker": "s", "color": COLOURS[1]},
+    "nested": {"marker": "D", "color": COLOURS[2]},
     "printed": {"marker": "D", "color": INK, "markerfacecolor": "white"},
 }
 
@@ -34,7 +35,7 @@ def draw_target(target: Target, cells: Sequence[Cell], folder: Path) -> list[str
     if target.name == "connectivity":
         names = [name for name in names if any(connectivity_by_layer(cell) for cell in shown if cell.dataset == name)]
     if target.name == "lambda":  # one λ shows no effect; where there is nothing else, it is shown all the same
-        names = [n for n in names if sum(_is_run(n, row, cells) for row in target.rows) > 1] or names
+        names = [n for n in names if sum(is_run(n, row, cells) for row in target.rows) > 1] or names
     if not names:
         return []
     draw = {"lambda": draw_lambda, "connectivity": draw_connectivity}.get(target.name, draw_accuracies)
@@ -46,7 +47,7 @@ def draw_accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell])
 
     A panel has the systems that were run on its data set; below the picture stands what was not.
     """
-    run = {name: [row for row in target.rows if _is_run(name, row, cells)] for name in names}
+    run = {name: [row for row in target.rows if is_run(name, row, cells)] for name in names}
     columns = len(names) if len(names) < 4 else min((3, 2, 4), key=lambda count: -len(names) % count)
     lines = -(-len(names) // columns)
     most = [max(len(run[name]) for name in names[i * columns : (i + 1) * columns]) for i in range(lines)]
@@ -77,10 +78,6 @@ def draw_accuracies(target: Target, names: Sequence[str], cells: Sequence[Cell])
         ax.remove()
     _legend(figure, axes, _not_run(figure, target, cells))
     return figure
-
-
-def _is_run(name: str, row: Row, cells: Sequence[Cell]) -> bool:
-    return any(cell.summary for cell in cells if cell.dataset == name and cell.row is row)
 
 
 def _not_run(figure: Any, target: Target, cells: Sequence[Cell]) -> str:

@@ -21,7 +21,7 @@ from tapnet.experiments.trial import Device, Trial, TrialResult
 from tapnet.files import write_atomically
 from tapnet.machine import require_reproducible
 from tapnet.models.registry import find_model
-from tapnet.paper.cells import StoredResults, make_cells
+from tapnet.paper.cells import Cell, StoredResults, make_cells
 from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
 from tapnet.paper.comparisons import TITLES, comparison_rows, comparison_section, load_comparisons
 from tapnet.paper.illustrations import draw_architecture, draw_voting
@@ -54,6 +54,7 @@ class Session:
         self.plan: list[DatasetPlan] = make_plan(
             asked.tables, efforts, asked.protocols, self.data_dir, self.device, reproducible
         )
+        self._cells: dict[str, list[Cell]] = {}  # of each table that was made
         self.notes: dict[str, str] = {work.name: work.note for work in self.plan if work.note}
 
     @cached_property
@@ -107,13 +108,13 @@ class Session:
 
         Where the folder of results has a text for it (`page.TEXT`), that becomes the page, with numbers in place.
         """
-        stored, checksums, _ = self._stored
+        _, checksums, _ = self._stored
         pages, rows = list[str](), list[dict[str, Any]]()
         for target, table in zip(self.asked.tables, tables, strict=True):
             glance = [replace(one, title="") for one in table.sections if one.title == GLANCE]
             detail = f"[Each data set, with deviations]({self.store.folder.name}/{table.name}.md)."
             pages.append(f"## {table.title}\n\n{markdown(glance or table.sections, level=3)}\n{detail}\n")
-            rows += csv_rows(target, make_cells(target, self.asked.protocols, stored, checksums), EXACT)
+            rows += csv_rows(target, self._cells[target.name], EXACT)
         sections = [variants_section(self.results.values(), "MUTAG", checksums.get("MUTAG"))]
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)
@@ -127,7 +128,7 @@ class Session:
     def _table(
         self, target: Target, stored: StoredResults, checksums: dict[str, str], graphs: dict[str, int]
     ) -> ReproducedTable:
-        cells = make_cells(target, self.asked.protocols, stored, checksums)
+        self._cells[target.name] = cells = make_cells(target, self.asked.protocols, stored, checksums)
         table = ReproducedTable(
             name=target.name,
             title=target.title,

@@ -110,7 +110,7 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
 
     Below it stands what was not run, which has no row, or a dash in it.
     """
-    names = [name for name in dict.fromkeys(cell.dataset for cell in cells) if _of(name, None, cells)]
+    names = [name for name in dict.fromkeys(cell.dataset for cell in cells) if is_run(name, None, cells)]
     if len(names) < 2:
         return []
     left = not_run(target, cells)
@@ -133,13 +133,13 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
         ("classes", *(f"{CATALOG[name].classes}" for name in names)),
         ("majority class", *(_majority(name, graphs.get(name)) or "–" for name in names)),
         ("folds × epochs", *(usual_folds_and_epochs(name, cells) for name in names)),
-        *((row.label, *(means(name, row) for name in names)) for row in target.rows if _of(None, row, cells)),
+        *((row.label, *(means(name, row) for name in names)) for row in target.rows if is_run(None, row, cells)),
     ]
     note = f"{' / '.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
     return [Section(GLANCE, ("", *names), tuple(rows), (note, *notes))]
 
 
-def _of(name: str | None, row: Row | None, cells: Sequence[Cell]) -> bool:
+def is_run(name: str | None, row: Row | None, cells: Sequence[Cell]) -> bool:
     """Whether there are results of a data set, or of a row, or of a row on a data set."""
     return any(c.results for c in cells if (name is None or c.dataset == name) and (row is None or c.row is row))
 
@@ -149,7 +149,7 @@ def not_run(target: Target, cells: Sequence[Cell]) -> str:
     names = list(dict.fromkeys(cell.dataset for cell in cells))
     missing = dict[str, list[str]]()
     for row in target.rows:
-        if left := [name for name in names if not _of(name, row, cells)]:
+        if left := [name for name in names if not is_run(name, row, cells)]:
             where = "all data sets" if len(left) == len(names) > 1 else ", ".join(left)
             missing.setdefault(where, []).append(row.label)
     words = "; ".join(f"{', '.join(labels)} ({where})" for where, labels in missing.items())
@@ -284,7 +284,7 @@ CONNECTIVITY_NOTE = (
 
 def _connectivity_overview(target: Target, names: Sequence[str], cells: Sequence[Cell]) -> Section:
     """One row for each system, by the protocol that most cells of a data set have."""
-    rows = {label: [label] for label in ("input", *(row.label for row in target.rows if _of(None, row, cells)))}
+    rows = {label: [label] for label in ("input", *(row.label for row in target.rows if is_run(None, row, cells)))}
     for name in names:
         measured = [cell for cell in cells if cell.dataset == name and connectivity_by_layer(cell)]
         protocol = Counter(cell.protocol for cell in measured).most_common(1)[0][0]

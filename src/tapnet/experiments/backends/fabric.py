@@ -6,6 +6,7 @@ GPUs), and so the step is that of one process with the same graphs, up to roundi
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -47,6 +48,7 @@ class FabricGroup(ProcessGroup):
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric, self.rank, self.size = fabric, fabric.global_rank, fabric.world_size
+        atexit.register(_leave_group)  # a process that ends inside a group of gloo can be aborted by its threads
 
     def join(self, model: GraphClassifier) -> GraphClassifier:
         """Lets Fabric average the gradients of the model, and layers share what they need of all graphs."""
@@ -80,6 +82,11 @@ class FabricGroup(ProcessGroup):
     def dropout_seed(self, seed: int, epoch: int) -> int | None:
         """Processes drop different nodes; a resumed epoch drops the same ones again."""
         return (seed + 1_000_003 * epoch + self.rank) % 2**63
+
+
+def _leave_group() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def run_in_group(trials: Sequence[Trial], session: Session) -> bool:
