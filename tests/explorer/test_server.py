@@ -893,3 +893,15 @@ def test_without_fastapi_one_line_says_what_to_install(model_file, monkeypatch, 
         main()
     assert stopped.value.code == 1
     assert capsys.readouterr().err == "tapnet: the page needs FastAPI and uvicorn: pip install fastapi uvicorn\n"
+
+
+def test_edges_of_a_directed_graph_are_in_the_order_of_their_attributions() -> None:
+    graphs = [nx.DiGraph([(0, 1), (1, 0), (2, 1), (2, 3), (3, 0)]), nx.DiGraph([(0, 1), (1, 2)])]
+    dataset = GraphDataset.from_networkx(graphs, [0, 1], features="degrees", directed=True)
+    saved = make_model(dataset)
+    explorer, found = Explorer(saved, dataset), saved.explain(graphs[0], method="occlusion")
+    view = explorer.graph(0, Choice())
+    assert view["directed"]
+    assert view["edges"] == [[edge.source, edge.target] for edge in found.edges]
+    shown = explorer.attribution(0, "occlusion", Choice())["edges"]
+    assert shown == pytest.approx([edge.attribution for edge in found.edges], rel=1e-4, abs=1e-6)

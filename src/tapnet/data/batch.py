@@ -112,6 +112,11 @@ class GraphBatch:
         return ends[:, ends[0] < ends[1]]
 
     @property
+    def edge_list(self) -> Tensor:
+        """[2, E] every edge: of undirected graphs once, of directed ones from where it begins to where it leads."""
+        return self.edges_once if self.transposed is None else self.edge_index.flip(0)
+
+    @property
     def isolated(self) -> Tensor:
         """[N] bool: the nodes without an edge, in either direction."""
         alone = self.degree == 0

@@ -314,6 +314,7 @@ class Explorer:
         return {
             "nodes": list(names),
             "edges": _edges(data).T.tolist(),
+            "directed": data.directed,
             "category": category,
             "categories": categories,
             "layers": [_layer_view(replace(layer, nodes=there[layer.nodes])) for layer in explanation.layers],
@@ -531,8 +532,8 @@ def _induced(encoded: GraphDataset, nodes: NDArray[np.int64]) -> GraphDataset:
 
 
 def _edges(data: GraphDataset) -> NDArray[np.int64]:
-    """[2, E], each edge once, for a data set of one graph."""
-    return np.asarray(data.batch([0]).edges_once)
+    """[2, E], each edge once, for a data set of one graph; of a directed one, first where it begins."""
+    return np.asarray(data.batch([0]).edge_list)
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
