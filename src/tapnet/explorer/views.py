@@ -149,7 +149,8 @@ class Explorer:
 
     def _sliders(self, settings: Any) -> View:
         """The settings that can be changed; None or empty where the pooling layers have no such setting."""
-        connectivity = settings.connectivity if getattr(settings, "pool", None) == "tap" else None
+        chosen = getattr(settings, "pool", None) == "tap" and not settings.learn_connectivity
+        connectivity = settings.connectivity if chosen else None
         ratios = getattr(settings, "ratios", ()) if self._keeps_nodes else ()
         return {"connectivity": connectivity, "ratios": list(ratios)}
 
