@@ -182,7 +182,7 @@ class TAPNet(GraphClassifier):
         losses = [level.loss for level in levels if level.loss is not None] if self.training else []
         if self.others:
             given = self.scaled(batch)
-            rest = [member.outputs(given) for member in self.others]
+            rest = [member.outputs(given) for member in self.others if isinstance(member, TAPNet)]
             each = torch.stack([logits, *(outputs.logits for outputs in rest)])
             logits = each.mean(dim=0)
             if self.training:
