@@ -335,13 +335,14 @@ class _Run(NamedTuple):
         self, parts: MoleculeParts, prefix: str | None
     ) -> Iterator[tuple[MoleculePart, list[PredictedGroup]]]:
         """Without a prefix molecules are called by their numbers."""
-        warnings.warn(parts.description, stacklevel=2)
         first, last = 0, None
         values: dict[str, set[Hashable]] = {key: set() for key in _COUNTED}
         with self._counting(parts.num_rows, parts.name) as advance:
             for part in parts:
                 groups: list[PredictedGroup] = []
                 if part.dataset is not None:
+                    if not first:
+                        warnings.warn(parts.description, stacklevel=2)
                     dataset = part.dataset.with_features(self.model.features)
                     name_of = _namer(dataset.graph_names or (), prefix, first)
                     groups = list(self._groups(dataset, name_of, advance))

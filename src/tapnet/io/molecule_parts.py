@@ -232,7 +232,7 @@ class MoleculeParts:
             mixtures += sum(map(is_mixture, found.valid().smiles))
             if full := len(valid) // self.multiple * self.multiple:
                 yield part(full, valid[full - 1] + 1)
-            if waiting and (not valid or len(waiting) > MOST_WAITING * len(chunk)):
+            if waiting and (not valid or len(waiting) > MOST_WAITING * max(len(chunk), self.multiple)):
                 yield part(len(valid), len(waiting))
         if waiting:
             yield part(len(valid), len(waiting))
