@@ -18,7 +18,7 @@ from tapnet.files import cache_dir
 
 ROWS_AT_ONCE = 1 << 20
 
-_COUNTED = ("node_labels", "edge_labels", "degrees")  # numbers of values, which each part counts for itself
+_COUNTED = ("y", "node_labels", "edge_labels", "degrees")  # numbers of values, which each part counts for itself
 _FILLED = {"edge_weight": 1.0, "self_loop": 0.0}  # which a part has not where it would have nothing else
 _WORDS = ("label_attribute", "attribute_names", "node_columns", "edge_columns", "edge_attribute_names", "directed")
 
@@ -70,13 +70,13 @@ class MappedParts:
         self.arrays: dict[str, _GrowingArray] = {}
         self.values: dict[str, list[Sequence[Hashable]]] = {key: [] for key in _COUNTED}  # of each part
         self.sizes: list[Array] = []
-        self.y: list[Tensor] = []
+        self.y: list[Array] = []
         self.nodes = self.edges = 0
         self.first: GraphDataset | None = None
         self.carried: dict[str, set[str]] = {}
 
     def add(self, part: GraphDataset) -> None:
-        """Adds graphs, with the same classes as all others.
+        """Adds graphs.
 
         Raises:
             NotInPartsError: They carry something else than the others, or there is something to say of them.
@@ -103,7 +103,8 @@ class MappedParts:
                     self._array(key, data[key].numpy()).fill(before, _FILLED[key])
                 self._append(key, data[key].numpy(), values.get(key))
         self.sizes.append(part.nodes_per_graph.numpy())
-        self.y.append(part.y)
+        self.y.append(part.y.numpy())
+        self.values["y"].append(part.classes)
         self.nodes, self.edges = self.nodes + part.num_nodes, self.edges + part.num_edges
 
     def _array(self, key: str, like: Array) -> _GrowingArray:
@@ -132,21 +133,29 @@ class MappedParts:
         for key, growing in self.arrays.items():
             array = growing.mapped()
             if key in _COUNTED:  # from each part's own numbers to those of all
-                distinct = {value for some in self.values[key] for value in some}
-                if len({type(value) for value in distinct}) > 1:
-                    raise NotInPartsError
-                values[key] = tuple(sorted(distinct))
-                position = {value: i for i, value in enumerate(values[key])}
-                for some, (start, end) in zip(self.values[key], pairwise(growing.ends), strict=True):
-                    array[start:end] = np.array([position[value] for value in some], np.int64)[array[start:end]]
+                values[key], numbers = self._renumbered(key)
+                for number, (start, end) in zip(numbers, pairwise(growing.ends), strict=True):
+                    array[start:end] = number[array[start:end]]
             tensors[key] = torch.from_numpy(array)
+        classes, numbers = self._renumbered("y")
+        y = np.concatenate([number[some] for number, some in zip(numbers, self.y, strict=True)])
         return replace(
             self.first,
             node_ptr=torch.from_numpy(np.concatenate([[0], np.cumsum(np.concatenate(self.sizes))])),
-            y=torch.cat(self.y),
+            y=torch.from_numpy(y),
+            classes=classes,
             x=tensors.pop("degrees"),
             categories=values["degrees"],
             node_label_values=values.get("node_labels"),
             edge_label_values=values.get("edge_labels"),
             **tensors,
         )
+
+    def _renumbered(self, key: str) -> tuple[tuple[Any, ...], list[Array]]:
+        """The values that occur, sorted, and for each part the new numbers of its own."""
+        distinct: set[Any] = {value for some in self.values[key] for value in some}
+        if len({type(value) for value in distinct}) > 1:
+            raise NotInPartsError
+        values = tuple(sorted(distinct))
+        position = {value: i for i, value in enumerate(values)}
+        return values, [np.array([position[value] for value in some], np.int64) for some in self.values[key]]
