@@ -110,6 +110,8 @@ class MappedParts:
     def _array(self, key: str, like: Array) -> _GrowingArray:
         if key not in self.arrays:
             self.arrays[key] = _GrowingArray(like.dtype, like.shape[1:])
+        if self.arrays[key].shape != like.shape[1:]:
+            raise NotInPartsError
         return self.arrays[key]
 
     def _append(self, key: str, rows: Array, values: Sequence[Hashable] | None = None) -> None:
