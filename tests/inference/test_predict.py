@@ -14,7 +14,7 @@ from tapnet.cli import main
 from tapnet.errors import DataError
 from tapnet.inference import predict
 from tapnet.inference.predict import predict_inputs, predict_table
-from tapnet.io import molecule_parts
+from tapnet.io import molecules
 
 pytest.importorskip("rdkit")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -150,13 +150,13 @@ def test_small_parts_change_no_byte(run, tmp_path, monkeypatch, capfdbinary, wor
     whole = output_of(monkeypatch, capfdbinary, run, *words)
     assert whole[1].count(b"\n") > 8
     for rows in (1, 3):
-        monkeypatch.setattr(molecule_parts, "MOST_ROWS", rows)
+        monkeypatch.setattr(molecules, "MOST_ROWS", rows)
         assert output_of(monkeypatch, capfdbinary, run, *words) == whole
 
 
 def test_nothing_is_written_of_a_table_without_a_prediction(run, tmp_path, monkeypatch, capfdbinary):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(molecule_parts, "MOST_ROWS", 1)
+    monkeypatch.setattr(molecules, "MOST_ROWS", 1)
     (tmp_path / "new.csv").write_text("smiles\nx\n\ny\n")
     for words in (["--out", "out.csv"], []):
         code, out, (error,) = output_of(monkeypatch, capfdbinary, run, "new.csv", *words)
@@ -178,8 +178,8 @@ MEASURED = """
 import resource, sys
 from tapnet import load_model
 from tapnet.inference import predict
-from tapnet.io import molecule_parts
-molecule_parts.MOST_ROWS = 256
+from tapnet.io import molecules
+molecules.MOST_ROWS = 256
 model = load_model(sys.argv[1])
 for file in sys.argv[2:]:
     predicted = sum(part.predicted for part in predict.predict_table_parts(model, file))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapnet.errors import DataError
-from tapnet.io import molecule_parts
+from tapnet.io import molecules
 from tapnet.io.molecule_parts import MoleculeParts
 from tapnet.io.molecules import read_molecule_table
 
@@ -21,7 +21,7 @@ CELLS = ("CCO", "OCC", "c1ccccc1", "[Na+].[Cl-]", "C[C@H](N)O", "C1CC", "", " ",
 def in_parts(file, rows, multiple=1, smiles=None):
     """All parts with so many rows read at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(molecule_parts, "MOST_ROWS", rows)
+        patch.setattr(molecules, "MOST_ROWS", rows)
         parts = MoleculeParts(file, smiles, multiple=multiple)
         return parts, list(parts)
 

@@ -112,41 +112,49 @@ def assemble_molecules(
     source: str = "",
 ) -> GraphDataset:
     """``molecule_dataset`` without the note."""
-    valid = read.num_atoms > 0
-    smiles = tuple(text for text, good in zip(read.smiles, valid, strict=True) if good)
+    read = read.valid()
+    return describe_molecules(plain_molecules(read, name=name, source=source), read.smiles, targets, names)
+
+
+def plain_molecules(read: arrays.MoleculeArrays, *, name: str, source: str = "") -> GraphDataset:
+    """The graphs of valid molecules alone; the values of their labels are the packed atoms and bonds."""
     first_atom = np.repeat(np.cumsum(read.num_atoms) - read.num_atoms, read.num_bonds)
     atom_codes, atoms = np.unique(read.atoms, return_inverse=True)
     bond_codes, bonds = np.unique(read.bonds, return_inverse=True)
-    atom_values, bond_values = arrays.atom_values(atom_codes), arrays.bond_values(bond_codes)
-    has_classes = targets is not None and targets.task == "classification"
-    dataset = assemble(
+    return assemble(
         name=name,
-        nodes_per_graph=read.num_atoms[valid],
+        nodes_per_graph=read.num_atoms,
         edge_index=read.ends + first_atom,
-        y=targets.y if targets is not None and has_classes else np.zeros(len(smiles), np.int64),
+        y=np.zeros(len(read.smiles), np.int64),
         node_labels=atoms,
         node_attributes=np.ascontiguousarray(read.numbers.T),
         edge_labels=bonds,
-        values={
-            "y": targets.classes if targets is not None and has_classes else (None,),
-            "node_labels": atom_values,
-            "edge_labels": bond_values,
-        },
+        values={"y": (None,), "node_labels": atom_codes.tolist(), "edge_labels": bond_codes.tolist()},
         features="labels",
         source=source,
     )
+
+
+def describe_molecules(
+    plain: GraphDataset, smiles: Sequence[str], targets: Targets | None, names: Sequence[str] | None = None
+) -> GraphDataset:
+    """The data set of plain molecules with what their atoms and bonds are, and what is known of them."""
+    atom_codes, bond_codes = (np.asarray(v, np.int64) for v in (plain.node_label_values, plain.edge_label_values or ()))
+    atom_values, bond_values = arrays.atom_values(atom_codes), arrays.bond_values(bond_codes)
     if targets is not None:
-        y = dataset.y if has_classes else torch.from_numpy(targets.y)
-        dataset = replace(dataset, task=targets.task, y=y, classes=targets.classes, target_names=targets.names)
+        y = torch.from_numpy(targets.y)
+        plain = replace(plain, task=targets.task, y=y, classes=targets.classes, target_names=targets.names)
     return replace(
-        dataset,
+        plain,
+        node_label_values=tuple(atom_values),
+        edge_label_values=tuple(bond_values),
         label_names=tuple(value[0] for value in atom_values),
         label_attribute=arrays.ATOM_COLUMNS[0],
         attribute_names=arrays.ATOM_NUMBERS,
         node_columns=arrays.ATOM_COLUMNS,
         edge_columns=arrays.BOND_COLUMNS,
-        smiles=smiles,
-        graph_names=smiles if names is None else tuple(names),
+        smiles=tuple(smiles),
+        graph_names=tuple(smiles if names is None else names),
     ).with_features("all")
 
 

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data._molecule_arrays import MoleculeArrays, available_cores, canonical_smiles, is_valid, molecule_arrays
+from tapnet.data._molecule_arrays import MoleculeArrays, canonical_smiles, is_valid, molecule_arrays
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.molecules import (
     assemble_molecules,
@@ -38,13 +38,13 @@ from tapnet.io.molecules import (
     MoleculeCells,
     file_kind,
     molecule_text,
+    rows_at_once,
     sdf_header,
     sdf_records,
     smi_rows,
 )
 from tapnet.io.tables import NO_ROWS, decode_blocks, separator, table_rows
 
-ROWS_PER_CORE, MOST_ROWS = 1 << 13, 1 << 17  # read at once
 MOST_WAITING = 4  # times as many rows wait until a part is full
 BLOCK_BYTES = 1 << 20
 
@@ -192,7 +192,7 @@ class MoleculeParts:
             raise self._columns.no_molecule(self.path)
 
     def _chunks(self) -> Iterator[list[Row]]:
-        rows, size = self._rows(), min(MOST_ROWS, ROWS_PER_CORE * available_cores())
+        rows, size = self._rows(), rows_at_once()
         while some := list(islice(rows, size)):
             yield some
 

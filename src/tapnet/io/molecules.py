@@ -13,18 +13,31 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tapnet.data._molecule_arrays import molecule_arrays
+from tapnet.data._molecule_arrays import available_cores, molecule_arrays
 from tapnet.data.dataset import Features, GraphDataset, Task
-from tapnet.data.molecules import SHOWN, check_rdkit, molecule_dataset, name_invalid
+from tapnet.data.molecules import (
+    SHOWN,
+    check_rdkit,
+    copies_of_molecules,
+    describe_molecules,
+    molecule_codes,
+    name_invalid,
+    plain_molecules,
+)
 from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import read_content
 from tapnet.io.dataset_files import molecules_name
+from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tables import Table, decode_table, parse_table
+from tapnet.progress import counting
 
 MAX_BYTES = 1 << 30
+LARGE_ROWS = 1 << 18  # from so many molecules on, their arrays are on disk
+ROWS_PER_CORE, MOST_ROWS = 1 << 13, 1 << 17  # of a large file, read at once
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "isosmiles", "smi", "mol", "molecule", "structure")
 NAME_COLUMN = re.compile(r"(^|.*[ _-])(name|title)", re.IGNORECASE)
 ID_COLUMN = re.compile(r"((^|.*[ _-])(id|cid|cas|index|idx)|num|no\.?|unnamed: 0|)", re.IGNORECASE)
@@ -120,25 +133,23 @@ def read_molecule_table(
             no_target.add(table.lines[kept[i]])
         kept = [kept[i] for i in np.flatnonzero(targets.known)]
         task = targets.task
-    read = molecule_arrays([texts[i] for i in kept])
-    for i, atoms in zip(kept, read.num_atoms, strict=True):
-        if not atoms:
+    name = name or molecules_name(path)
+    chosen = [texts[i] for i in kept]
+    read = _read_large(chosen, name, str(path)) or _read_all(chosen, name, str(path))
+    for i, valid in zip(kept, read.valid, strict=True):
+        if not valid:
             invalid.add(table.lines[i], texts[i])
-    if invalid.count == len(kept):
+    if read.plain is None:
         raise invalid.nothing_left(path)
-    kept = [i for i, atoms in zip(kept, read.num_atoms, strict=True) if atoms]
+    kept = [i for i, valid in zip(kept, read.valid, strict=True) if valid]
     found = _targets(table, columns.targets, task, kept, path) if columns.targets else None
     cells = {key: tuple(table.rows[i][c] for i in kept) for c, key in enumerate(table.header)}
     names = cells.get(columns.names or "")
-    dataset = molecule_dataset(
-        read,
-        found,
-        name=name or molecules_name(path),
-        names=names if names and any(map(str.strip, names)) else None,
-        source=str(path),
-    )
+    names = names if names and any(map(str.strip, names)) else None
+    dataset = describe_molecules(read.plain, read.smiles, found, names)
+    copies = copies_of_molecules(dataset, read.codes, found)
     left_out = [why.note(len(texts)) for why in (empty, no_target, invalid) if why.count]
-    notes = [f"{path}: {note}" for note in (columns.describe(found, table.header), *left_out, *dataset.notes)]
+    notes = [f"{path}: {note}" for note in (columns.describe(found, table.header), *left_out, *copies)]
     others = {key: column for key, column in cells.items() if key not in (columns.smiles, *columns.targets)}
     dataset = replace(dataset, notes=tuple(notes), graph_columns=others or None)
     return MoleculeTable(table.header, table.rows, dataset, kept)
@@ -148,6 +159,52 @@ def _targets(table: MoleculeCells, names: Sequence[str], task: Task | None, rows
     cells = {name: table.column(name) for name in names}
     columns = {name: [column[i] for i in rows] for name, column in cells.items()}
     return detect_task(columns, task, [f"{path}:{table.lines[i]}" for i in rows])
+
+
+# ---- the graphs of molecules ----
+
+
+class _Read(NamedTuple):
+    """What RDKit makes of T texts, G of which are valid molecules."""
+
+    valid: NDArray[np.bool_]  # [T]
+    smiles: list[str]  # [G]
+    codes: NDArray[np.uint64]  # [G]
+    plain: GraphDataset | None  # None where G is 0
+
+
+def _read_all(texts: Sequence[str], name: str, source: str) -> _Read:
+    found = molecule_arrays(texts)
+    read = found.valid()
+    plain = plain_molecules(read, name=name, source=source) if read.smiles else None
+    codes = np.zeros(0, np.uint64) if plain is None else molecule_codes(plain, read)
+    return _Read(found.num_atoms > 0, read.smiles, codes, plain)
+
+
+def _read_large(texts: Sequence[str], name: str, source: str) -> _Read | None:
+    """The same with arrays on disk, in memory for some molecules at a time; None of few, and where the disk is full."""
+    if len(texts) < LARGE_ROWS:
+        return None
+    parts, found, size = MappedParts(), list[_Read](), rows_at_once()
+    try:
+        with counting(len(texts), f"reading {name}") as advance:
+            for start in range(0, len(texts), size):
+                some = _read_all(texts[start : start + size], name, source)
+                if some.plain is not None:
+                    parts.add(some.plain)
+                found.append(some._replace(plain=None))
+                advance(len(some.valid))
+        smiles = [text for some in found for text in some.smiles]
+        plain = parts.dataset().with_features("labels") if smiles else None
+    except (NotInPartsError, OSError):
+        return None
+    valid, codes = (np.concatenate(column) for column in (*zip(*((s.valid, s.codes) for s in found), strict=True),))
+    return _Read(valid, smiles, codes, plain)
+
+
+def rows_at_once() -> int:
+    """How many rows of a large file are read at once."""
+    return min(MOST_ROWS, ROWS_PER_CORE * available_cores())
 
 
 def molecule_text(cell: str) -> str:
