@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 # as GraphDataset.to_networkx calls them
 LABEL, ATTRIBUTES, WEIGHT, SELF_LOOP = "label", "attributes", "weight", "self_loop"
-LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 20  # of files that are read in parts; nodes and ends of edges of a part
+LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; nodes and ends of edges of a part
 
 
 # ---- what its attributes mean ----

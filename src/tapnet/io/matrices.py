@@ -36,7 +36,7 @@ from tapnet.progress import counting
 
 MAX_FILE_BYTES = 1 << 27  # a dense matrix of 4,096 nodes
 MAX_NODES = 1 << 20
-LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 20  # of files that are read in parts; entries and nodes of a part
+LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; entries and nodes of a part
 DENSE = 0.5  # from this share of all pairs on, edges hardly tell anything
 MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays
 STRENGTH = "strength"

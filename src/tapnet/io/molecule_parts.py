@@ -98,7 +98,7 @@ class MoleculeParts:
         self.path, self.multiple, self.notes = Path(path), multiple, tuple[str, ...]()
         self.name = name or molecules_name(self.path)
         self._kind, self._packed = file_kind(self.path), self.path.suffix.lower() == ".gz"
-        self._content = None if self.path.is_file() else read_content(self.path)  # a pipe is read once
+        self._content = None if self.path.is_file() else read_content(self.path, MAX_BYTES + 1)  # a pipe is read once
         self._signed = self._signature()
         self._mark = self._check_text()
         self._scan(smiles)
@@ -144,7 +144,7 @@ class MoleculeParts:
         size = 0
         while block := stream.read(BLOCK_BYTES):
             size += len(block)
-            if self._packed and size > MAX_BYTES:
+            if size > MAX_BYTES and (self._packed or self._content is not None):
                 raise DataError(f"{self.path}: larger than {MAX_BYTES >> 30} GB")
             yield block
 
