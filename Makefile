@@ -9,11 +9,11 @@ train: .venv/train
 	@$(BIN)/tapnet train MUTAG
 
 test: .venv/dev
-	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --dist worksteal
 
 # The second tier: twenty kills, every hostile input, a Ray cluster that loses a node, long fuzzing, a wheel in an empty environment.
 test-all: .venv/dev
-	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --all
+	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --dist worksteal --all
 
 coverage: .venv/dev
 	@TAPNET_DATA="$(TAPNET_DATA)" $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-report=xml

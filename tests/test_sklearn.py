@@ -4,10 +4,8 @@ import json
 import math
 import os
 import pickle
-import runpy
 import sys
 import warnings
-from pathlib import Path
 
 import joblib
 import networkx as nx
@@ -768,13 +766,6 @@ def test_progress_is_shown_on_a_terminal_when_asked_for(families, capsys, monkey
 def test_the_network_is_at_hand(fitted):
     assert isinstance(fitted.model_.network, TAPNet)
     assert not fitted.model_.network.training
-
-
-def test_the_example_runs(capsys):
-    runpy.run_path(str(Path(__file__).parent.parent / "examples" / "sklearn_grid_search.py"), run_name="__main__")
-    out = capsys.readouterr().out
-    assert "3 stratified folds of 90 graphs, 20 epochs" in out
-    assert "On the 30 graphs that the search never saw: " in out
 
 
 def test_a_list_is_not_explained():

@@ -130,7 +130,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.features is None and has_nothing:
             self._warn_of_unused_attributes(graphs)
         only_edges = self.features is not None or has_nothing
-        unused = features_note(dataset, only_edges, reads_edges(settings.conv))
+        unused = features_note(dataset, only_edges, reads_edges(settings.conv) or settings.edge_votes)
         read_here = () if isinstance(graphs, GraphDataset) else dataset.notes
         copies = copies_note(dataset, [np.arange(len(dataset))])  # only if all are copies of one
         for note in (unused, copies, *read_here):

@@ -1,6 +1,7 @@
 """The paper's formulas written out n×n, one graph at a time: the oracle for everything sparse and batched."""
 
 import math
+from types import SimpleNamespace
 
 import torch
 
@@ -25,20 +26,32 @@ def similarities(pool, h):
     return torch.relu(pairs @ pool.weight)
 
 
-def votes(pool, h, a):
-    """Eq. 1, 2 and 4."""
+def votes(pool, h, a, of_edges=None):
+    """Eq. 1, 2 and 4; with heads their means, with what edges carry, [n, n, c], q · eᵢⱼ beside r(hᵢ, hⱼ)."""
+    if pool.heads > 1:
+        parts = [votes(_head(pool, m), h, a, of_edges) for m in range(pool.heads)]
+        return [torch.stack(part).mean(0) for part in zip(*parts, strict=True)]
     n = len(h)
     a_hat = a + torch.eye(n, dtype=a.dtype)
     d_hat_inverse = torch.diag(1 / a_hat.sum(1))
     normalised = d_hat_inverse @ a_hat
     local = global_ = torch.zeros(n, dtype=h.dtype)
     if pool.local_voting:
-        r_hat = similarities(pool, h) * normalised
-        local = torch.softmax(r_hat @ torch.ones(n, dtype=h.dtype) / n, 0)
+        r = similarities(pool, h) + (0 if of_edges is None else of_edges @ pool.edge_weight)
+        r_hat = r * normalised
+        local = torch.softmax(r_hat.sum(1) / (n if pool.vote_scale == "nodes" else h.size(1) ** 0.5), 0)
     if pool.global_voting:
         global_ = torch.softmax(normalised @ h @ pool.projection, 0)
-    connectivity = pool.connectivity * a.sum(1) / n
+    learned = pool.learned_connectivity
+    connectivity = (pool.connectivity if learned is None else learned) * a.sum(1) / n
     return local, global_, connectivity, local + global_ + connectivity
+
+
+def _head(pool, number):
+    shared = ("similarity", "local_voting", "global_voting", "connectivity", "learned_connectivity", "vote_scale")
+    own = {name: None if (w := getattr(pool, name)) is None else w[number] for name in ("weight", "projection")}
+    same = {name: getattr(pool, name) for name in (*shared, "edge_weight")}
+    return SimpleNamespace(heads=1, **own, **same)
 
 
 def top(score, k):

@@ -7,6 +7,7 @@ from torch_geometric.loader import DataLoader
 from tapnet import TAPNet, load_dataset
 from tapnet.data.catalog import CATALOG
 from tapnet.errors import SettingError
+from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.models.tapnet import TAPNetSettings, activation_on
 from tapnet.ops.readout import readout
@@ -184,3 +185,33 @@ def test_the_last_level_alone_can_be_read(mutag):
     assert "readout" not in TAPNetSettings().to_dict()  # keys of stored trials
     with pytest.raises(SettingError, match="readout"):
         TAPNet(7, 2, readout="first")
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"heads": 3}, {"vote_scale": "channels"}, {"learn_connectivity": True}, {"edge_votes": True}]
+)
+def test_what_is_not_in_the_paper_can_be_asked_for_and_is_learned(chosen):
+    spec = find_model("tapnet")
+    settings = spec.settings(**chosen)
+    mutag = spec.prepare(load_dataset("MUTAG"), settings)
+    torch.manual_seed(0)
+    network = spec.build(DataShape.of(mutag), settings)
+    batch = mutag.batch(range(20))
+    torch.nn.functional.cross_entropy(network(batch), batch.y).backward()
+    (name, learned), *_ = network.pools[0].named_parameters()
+    own = {"edge_votes": "edge_weight", "learn_connectivity": "learned_connectivity"}.get(next(iter(chosen)), name)
+    assert dict(network.pools[0].named_parameters())[own].grad.abs().sum() > 0
+    assert learned.grad is not None
+    assert settings.to_dict().items() >= chosen.items()
+    assert not set(chosen) & set(spec.settings().to_dict())  # names of trials stay as they were
+
+
+def test_settings_of_tap_are_refused_with_other_poolings():
+    for chosen in ({"heads": 2}, {"vote_scale": "channels"}, {"learn_connectivity": True}, {"edge_votes": True}):
+        with pytest.raises(SettingError, match="'tap'"):
+            find_model("tapnet").settings(pool="topk", **chosen)
+
+
+def test_votes_that_read_edges_need_edges_that_carry_something():
+    with pytest.raises(SettingError, match="carry nothing"):
+        TAPNet(3, 2, edge_votes=True)

@@ -30,6 +30,7 @@ def test_the_same_numbers_without_what_only_unix_has(rings, undisturbed, tmp_pat
     assert content(tmp_path / "run") == content(undisturbed)
 
 
+@pytest.mark.slow
 def test_ctrl_c_without_what_only_unix_has(rings, tmp_path):
     """It reaches every process of the terminal; the command alone answers."""
     log, words = tmp_path / "log", command(rings, tmp_path / "run", "--jobs", 2, epochs=2000)

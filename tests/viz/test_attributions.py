@@ -67,3 +67,22 @@ def test_a_scale_may_end_beyond_the_values():
     half, whole = diverging_colours([1.0], 2.0)[0], diverging_colours([1.0])[0]
     assert half != whole
     assert diverging_colours([0.0, np.nan], 2.0) == [None, None]
+
+
+def test_an_edge_of_a_directed_graph_is_drawn_in_its_own_colour_with_an_arrow():
+    graphs = [nx.DiGraph([("a", "b"), ("b", "a"), ("c", "b"), ("c", "d"), ("d", "a")]), nx.DiGraph([(0, 1), (1, 2)])]
+    model = make_model(GraphDataset.from_networkx(graphs, [0, 1], features="degrees", directed=True))
+    found = model.explain(graphs[0])
+    names = [node.node for node in found.nodes]
+    drawn = [(names[begin], names[end]) for begin, end in found.graph.edges.T]
+    assert drawn == [(edge.source, edge.target) for edge in found.edges]
+    assert sorted(drawn) == sorted(graphs[0].edges)
+    figure = found.plot()
+    *_, lines = [c for c in figure.axes[0].collections if isinstance(c, collections.LineCollection)]
+    *_, heads = [c for c in figure.axes[0].collections if isinstance(c, collections.PolyCollection)]
+    assert [to_hex(colour) for colour in heads.get_facecolors()] == [to_hex(colour) for colour in lines.get_colors()]
+    for (begin, end), head in zip(lines.get_segments(), heads.get_paths(), strict=True):
+        tip, *base = head.vertices[:3]
+        assert np.dot(tip - np.mean(base, axis=0), end - begin) > 0  # it points where the edge leads
+    there, back = (lines.get_segments()[drawn.index(pair)] for pair in (("a", "b"), ("b", "a")))
+    assert not np.allclose(there, back[::-1])  # one does not cover the other

@@ -112,6 +112,11 @@ class GraphBatch:
         return ends[:, ends[0] < ends[1]]
 
     @property
+    def edge_list(self) -> Tensor:
+        """[2, E] every edge: of undirected graphs once, of directed ones from where it begins to where it leads."""
+        return self.edges_once if self.transposed is None else self.edge_index.flip(0)
+
+    @property
     def isolated(self) -> Tensor:
         """[N] bool: the nodes without an edge, in either direction."""
         alone = self.degree == 0
@@ -177,9 +182,12 @@ class GraphBatch:
 
     @classmethod
     def sorted_from_edge_index(
-        cls, x: Tensor, edge_index: Tensor, batch: Tensor | None
+        cls, x: Tensor, edge_index: Tensor, batch: Tensor | None, edge_attr: Tensor | None = None
     ) -> tuple[GraphBatch, Tensor | None]:
-        """``from_edge_index``, and [N] the nodes in the order they were brought into, or None if they are as given."""
+        """``from_edge_index``, and [N] the nodes in the order they were brought into, or None if they are as given.
+
+        With what each column of ``edge_index`` carries, [E, …], edges carry it; of repeated ones the first counts.
+        """
         num_nodes, order = x.size(0), None
         if batch is not None and batch.shape != (num_nodes,):
             raise ValueError(f"x has {num_nodes} rows, so batch is [{num_nodes}]: not {list(batch.shape)}")
@@ -193,4 +201,9 @@ class GraphBatch:
         assert ptr is not None
         (rowptr, col), transposed = to_csr(edge_index, num_nodes)
         y = torch.zeros(len(ptr) - 1, dtype=torch.int64, device=x.device)
-        return cls(x, y, ptr, rowptr, col, transposed), order
+        made = cls(x, y, ptr, rowptr, col, transposed)
+        if edge_attr is not None:
+            columns, place = (edge_index[0] * num_nodes + edge_index[1]).sort(stable=True)
+            ours = made.edge_index[0] * num_nodes + made.edge_index[1]
+            made = replace(made, edge_attr=edge_attr[place[torch.searchsorted(columns, ours)]])
+        return made, order

@@ -96,11 +96,15 @@ class Explorer:
     def _warm_up(self) -> bool:
         """Explain one small graph: errors come now, and so does the compilation at first use."""
         edge_index = torch.tensor([[0, 1], [1, 0]])
-        width = self.saved.card.shape.in_channels
-        x = torch.zeros(2, width) if self.saved.categories is None else torch.tensor([0, 0])
+        shape = self.saved.card.shape
+        numbers = self.saved.categories is None or shape.node_numbers > 0
+        x = torch.zeros(2, shape.in_channels) if numbers else torch.tensor([0, 0])
+        batch = GraphBatch.from_edge_index(x, edge_index)
+        if self.saved.network.reads_edges:
+            batch = replace(batch, edge_attr=torch.zeros(2, shape.edge_channels))
         graph_layout(edge_index[:, :1].numpy(), 2)
         try:
-            return len(explain(self.saved.network, GraphBatch.from_edge_index(x, edge_index)).layers) > 0
+            return len(explain(self.saved.network, batch).layers) > 0
         except SettingError as error:
             self.no_layers = str(error)
             return False
@@ -149,7 +153,8 @@ class Explorer:
 
     def _sliders(self, settings: Any) -> View:
         """The settings that can be changed; None or empty where the pooling layers have no such setting."""
-        connectivity = settings.connectivity if getattr(settings, "pool", None) == "tap" else None
+        chosen = getattr(settings, "pool", None) == "tap" and not settings.learn_connectivity
+        connectivity = settings.connectivity if chosen else None
         ratios = getattr(settings, "ratios", ()) if self._keeps_nodes else ()
         return {"connectivity": connectivity, "ratios": list(ratios)}
 
@@ -314,6 +319,7 @@ class Explorer:
         return {
             "nodes": list(names),
             "edges": _edges(data).T.tolist(),
+            "directed": data.directed,
             "category": category,
             "categories": categories,
             "layers": [_layer_view(replace(layer, nodes=there[layer.nodes])) for layer in explanation.layers],
@@ -531,8 +537,8 @@ def _induced(encoded: GraphDataset, nodes: NDArray[np.int64]) -> GraphDataset:
 
 
 def _edges(data: GraphDataset) -> NDArray[np.int64]:
-    """[2, E], each edge once, for a data set of one graph."""
-    return np.asarray(data.batch([0]).edges_once)
+    """[2, E], each edge once, for a data set of one graph; of a directed one, first where it begins."""
+    return np.asarray(data.batch([0]).edge_list)
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:

@@ -371,7 +371,7 @@ class Probe:
         those that lack nodes.
         """
         data, one = self._data_with_rows[0], self.encoded.batch([graph])
-        ends, nodes = (one.edge_index.flip(0) if data.directed else one.edges_once).numpy(), one.num_nodes
+        ends, nodes = one.edge_list.numpy(), one.num_nodes
         copies = surrogate_copies(nodes, ends.shape[1])
         draw = np.random.default_rng([nodes, copies])
         hidden = draw.uniform(0, MOST_HIDDEN, (copies, 1))  # few show what takes many nodes at once, many what few do

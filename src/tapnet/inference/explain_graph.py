@@ -59,12 +59,13 @@ class ExplainedGraph:
         true_class: The name of its class (or its labels or numbers), where that is known.
         predicted: The name of the class that the model predicts; else the labels or numbers, in words.
         explanation: The layers, and the probabilities of all classes or labels, or the numbers.
-        edges: Both ends of each edge, once, ``[2, E]``.
+        edges: Both ends of each edge, once, ``[2, E]``; of a directed graph, first where it begins.
         category: The category of each node, ``[N]``.
         category_names: What the categories mean.
         features: What the categories are: labels or degrees; ``"attributes"`` where nodes have numbers instead.
         smiles: Of a molecule.
         task: What the model predicts.
+        directed: Whether edges have directions.
     """
 
     name: str
@@ -79,6 +80,7 @@ class ExplainedGraph:
     features: Features = "labels"
     smiles: str | None = None
     task: Task = "classification"
+    directed: bool = False
 
     @property
     def answer(self) -> str:
@@ -260,12 +262,13 @@ def _described(model: SavedModel, graph: FoundGraph, read: GraphDataset, explana
         graph.truth,
         model.class_names[int(said.argmax())] if model.task == "classification" else answer_words(model, said.tolist()),
         explanation,
-        read.batch([0]).edges_once.numpy(),
+        read.batch([0]).edge_list.numpy(),
         category.numpy(),
         names,
         model.features,
         data.smiles[graph.number] if data.smiles else None,
         model.task,
+        read.directed,
     )
 
 

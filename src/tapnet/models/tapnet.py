@@ -24,7 +24,7 @@ from tapnet.nn.link import LinkReading
 from tapnet.nn.pool.base import Pooled, PoolSetup
 from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.nn.similarity import Similarity
-from tapnet.nn.tap import Gate
+from tapnet.nn.tap import Gate, VoteScale
 from tapnet.ops.csr import Norm
 from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
@@ -34,7 +34,10 @@ Conv = Annotated[str, PlainValidator(find_conv)]
 Activation = Literal["relu", "elu"]
 Readout = Literal["all", "last"]
 
-OF_TAP = ("connectivity", "similarity", "local_voting", "global_voting", "gate")  # settings of that layer alone
+OF_TAP = (  # settings of that layer alone
+    *("connectivity", "similarity", "local_voting", "global_voting", "gate"),
+    *("heads", "vote_scale", "learn_connectivity", "edge_votes"),
+)
 # Section 4.1: ReLU in the classifier on these sets, ELU on the others.
 RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
 
@@ -60,7 +63,12 @@ class TAPNetSettings(Settings):
     conv: Conv = "gcn"  # a name of nn/conv/registry.py; a class becomes its name
     readout: Readout = "all"  # of every level, as in the paper, or of the coarsest one alone
 
-    ADDED_LATER = ("conv", "readout")
+    heads: Count = 1  # of votes; this and what follows is not in the paper
+    vote_scale: VoteScale = "nodes"
+    learn_connectivity: bool = False
+    edge_votes: bool = False  # whether votes read what edges carry
+
+    ADDED_LATER = ("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes")
 
     @model_validator(mode="after")
     def _check_pool(self) -> TAPNetSettings:
@@ -143,13 +151,13 @@ class TAPNet(GraphClassifier):
             settings["conv"] = find_conv(settings["conv"], allow_import=True)
         s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
-        self.reads_edges = edge_channels > 0 and reads_edges(s.conv)
+        self.reads_edges = edge_channels > 0 and (reads_edges(s.conv) or s.edge_votes)
         conv = partial(make_conv, s.conv, norm=s.norm, dropout=s.dropout, edge_channels=edge_channels)
         if s.conv == "gcn":
             self.embedding: nn.Module = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
         else:  # other convolutions do not look categories up
             self.embedding = EmbeddingConv(in_channels, hidden_channels, conv(hidden_channels, hidden_channels))
-        pools = [resolve(pool).build(setup) for setup in _setups(s, mean_nodes)]
+        pools = [resolve(pool).build(setup) for setup in _setups(s, mean_nodes, edge_channels)]
         self.pools = nn.ModuleList(pools)
         pooled = [p.out_channels for p in pools]
         self.convs = nn.ModuleList(conv(width, hidden_channels) for width in [hidden_channels, *pooled][: len(pools)])
@@ -196,10 +204,14 @@ class TAPNet(GraphClassifier):
         return micro_batches_within(graphs, sizes, elements) if elements(1) else (graphs,)
 
 
-def _setups(s: TAPNetSettings, mean_nodes: float | None) -> Iterator[PoolSetup]:
+def _setups(s: TAPNetSettings, mean_nodes: float | None, edge_channels: int) -> Iterator[PoolSetup]:
     """What each pooling layer is told."""
-    tap = {name: getattr(s, name) for name in OF_TAP}
+    tap = {name: getattr(s, name) for name in OF_TAP if name != "edge_votes"}
     tap |= {"link_weight": s.aux, "link_reading": s.link_reading}
+    if s.edge_votes:
+        if not edge_channels:
+            raise SettingError("edge_votes reads what edges carry, and these edges carry nothing")
+        tap["edge_channels"] = edge_channels
     for level in range(len(s.ratios)):
         yield PoolSetup(s.hidden_channels, s.ratios, level, s.dropout, s.norm, mean_nodes, tap)
 
@@ -240,7 +252,8 @@ class Classifier(nn.Module):
 
 
 def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
-    if settings.conv == "gine" or (reads_edges(settings.conv) and dataset.num_edge_features):
+    reads = reads_edges(settings.conv) or settings.edge_votes
+    if settings.conv == "gine" or (reads and dataset.num_edge_features):
         dataset = dataset.with_edge_features()
     return resolve(settings.pool).prepare(dataset, settings.ratios)
 

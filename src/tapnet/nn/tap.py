@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
@@ -20,6 +21,7 @@ from tapnet.nn.similarity import Similarity, check_similarity, is_linear, mean_o
 from tapnet.ops.compiler import compiler_disabled
 from tapnet.ops.csr import propagate
 from tapnet.ops.dropout import Mask
+from tapnet.ops.features import product
 from tapnet.ops.gate import straight_through
 from tapnet.ops.precision import full_precision, widened
 from tapnet.ops.segments import segment_softmax, top_k
@@ -27,6 +29,8 @@ from tapnet.ops.votes import Select, linear_votes
 
 Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
 GATES: tuple[Gate, ...] = get_args(Gate)
+VoteScale = Literal["nodes", "channels"]
+VOTE_SCALES: tuple[VoteScale, ...] = get_args(VoteScale)
 
 
 class Votes(NamedTuple):
@@ -42,17 +46,39 @@ class Votes(NamedTuple):
 
 
 def local_voting(
-    h: Tensor, mean: Tensor, batch: GraphBatch, weight: Tensor | None, similarity: Similarity = "bilinear"
+    h: Tensor,
+    mean: Tensor,
+    batch: GraphBatch,
+    weight: Tensor | None,
+    similarity: Similarity = "bilinear",
+    of_edges: Tensor | None = None,
+    scale: VoteScale = "nodes",
 ) -> Tensor:
     """Eq. 1: yᴸ = softmax(1/n · Σⱼ (D̂⁻¹Â)ᵢⱼ r(hᵢ, hⱼ)), given H and Ĥ.
 
     Where r is linear in hⱼ, its mean over the neighbours is r(hᵢ, their mean) = (H W_r)ᵢ · Ĥᵢ: nothing is computed or
-    stored per edge.
+    stored per edge. ``of_edges``, [N], is added to that mean, and with the scale ``"channels"`` it is divided by √d
+    instead of n.
     """
     if is_linear(similarity):
         left = h if weight is None else h @ weight
-        return segment_softmax((left * mean).sum(dim=1) / batch.size, batch.ptr)
-    return segment_softmax(mean_over_edges(similarity, weight, h, batch) / batch.size, batch.ptr)
+        votes = (left * mean).sum(dim=1)
+    else:
+        votes = mean_over_edges(similarity, weight, h, batch)
+    votes = votes if of_edges is None else votes + of_edges
+    return segment_softmax(votes / (batch.size if scale == "nodes" else math.sqrt(h.size(1))), batch.ptr)
+
+
+def edge_votes(weight: Tensor, batch: GraphBatch) -> Tensor:
+    """[N]: Σⱼ (D̂⁻¹Â)ᵢⱼ q · eᵢⱼ, what the edges of each node say on average; a node itself adds 0."""
+    if batch.edge_attr is None:
+        raise ValueError("the layer reads what edges carry, and these graphs carry nothing")
+    attr = batch.edge_attr
+    attr = attr.to(weight.dtype) if isinstance(attr, Tensor) and attr.is_floating_point() else attr
+    of_edge = product(attr, weight.unsqueeze(1)).squeeze(1)
+    if batch.weight is not None:
+        of_edge = of_edge * batch.weight.to(of_edge.dtype)
+    return of_edge.new_zeros(batch.num_nodes).index_add(0, batch.edge_index[0], of_edge) / (batch.row_sum + 1)
 
 
 def global_voting(mean: Tensor, projection: Tensor, batch: GraphBatch) -> Tensor:
@@ -60,7 +86,7 @@ def global_voting(mean: Tensor, projection: Tensor, batch: GraphBatch) -> Tensor
     return segment_softmax(mean @ projection, batch.ptr)
 
 
-def connectivity_term(h: Tensor, batch: GraphBatch, connectivity: float) -> Tensor:
+def connectivity_term(h: Tensor, batch: GraphBatch, connectivity: float | Tensor) -> Tensor:
     """Eq. 4: λ dᵢ / n, of the type of h."""
     return batch.row_sum.to(h.dtype) * connectivity / batch.size
 
@@ -102,10 +128,19 @@ class TAPooling(SelectPooling):
             :func:`tapnet.link_prediction_loss`. (default: ``0.0``)
         link_reading (str): how that objective reads the similarities as probabilities, ``"sigmoid"`` or
             ``"softmax"``. (default: ``"sigmoid"``)
+        heads (int): how many W_r and p there are; votes are the means over them. Not in the paper, as all that
+            follows. (default: ``1``)
+        vote_scale (str): what local votes are divided by inside the softmax: ``"nodes"``, the paper's n, which makes
+            the votes of a large graph all alike, or ``"channels"``, √d. (default: ``"nodes"``)
+        learn_connectivity (bool): whether λ is learned, from ``connectivity`` on. (default: ``False``)
+        edge_channels (int): the size of what edges carry. Above 0, r(hᵢ, hⱼ) + q · eᵢⱼ takes the place of r(hᵢ, hⱼ) in
+            local votes. (default: ``0``)
 
     Attributes:
-        weight: W_r, [d, d] (or [2d] with ``"concat"``), or None if there is none to learn.
-        projection: p, [d], or None without global voting.
+        weight: W_r, [d, d] (or [2d] with ``"concat"``), [heads, d, d] with several, or None if there is none to learn.
+        projection: p, [d], [heads, d] with several, or None without global voting.
+        edge_weight: q, [edge_channels], or None.
+        learned_connectivity: λ, [], or None if it is not learned.
 
     Raises:
         SettingError: if an argument cannot have the given value.
@@ -136,6 +171,10 @@ class TAPooling(SelectPooling):
         dropout: float = 0.0,
         link_weight: float = 0.0,
         link_reading: LinkReading = "sigmoid",
+        heads: int = 1,
+        vote_scale: VoteScale = "nodes",
+        learn_connectivity: bool = False,
+        edge_channels: int = 0,
     ) -> None:
         super().__init__(in_channels, ratio, dropout)
         check_similarity(similarity)
@@ -147,19 +186,33 @@ class TAPooling(SelectPooling):
                 raise SettingError(f"{name} is a finite number, not {value!r}")
         if link_weight > 0 and not local_voting:
             raise SettingError("the auxiliary objective uses the similarities of local voting, which is off")
+        if vote_scale not in VOTE_SCALES:
+            raise SettingError(f"vote_scale is one of {', '.join(VOTE_SCALES)}, not {vote_scale!r}")
+        if isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
+            raise SettingError(f"heads is a whole number from 1, not {heads!r}")
+        if heads > 1 and local_voting and similarity != "bilinear":
+            raise SettingError(f"several heads of local votes need the similarity bilinear, not {similarity}")
+        if edge_channels and not local_voting:
+            raise SettingError("edges are read by local votes, which are off")
         self.connectivity, self.similarity, self.gate = connectivity, similarity, gate
         self.local_voting, self.global_voting = local_voting, global_voting
         self.link_weight, self.link_reading = link_weight, link_reading
         shape = weight_shape(similarity, in_channels) if local_voting else None
-        self.weight = None if shape is None else nn.Parameter(torch.empty(shape))  # W_r
-        self.projection = nn.Parameter(torch.empty(in_channels)) if global_voting else None  # p
+        many = () if heads == 1 else (heads,)
+        self.heads, self.vote_scale, self.edge_channels = heads, vote_scale, edge_channels
+        self.weight = None if shape is None else nn.Parameter(torch.empty(*many, *shape))  # W_r
+        self.projection = nn.Parameter(torch.empty(*many, in_channels)) if global_voting else None  # p
+        self.edge_weight = nn.Parameter(torch.empty(edge_channels)) if edge_channels else None  # q
+        self.learned_connectivity = nn.Parameter(torch.empty(())) if learn_connectivity else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the weights anew, by Xavier's uniform distribution."""
-        for parameter in (self.weight, self.projection):
+        """Draws the weights anew, by Xavier's uniform distribution; a λ that is learned begins at ``connectivity``."""
+        for parameter in (*_heads(self.weight, self.heads), *_heads(self.projection, self.heads), self.edge_weight):
             if parameter is not None:  # a vector counts as a matrix with one column
                 nn.init.xavier_uniform_(parameter.data if parameter.dim() == 2 else parameter.data.view(-1, 1))
+        if self.learned_connectivity is not None:
+            nn.init.constant_(self.learned_connectivity, self.connectivity)
 
     @classmethod
     def build(cls, setup: PoolSetup) -> TAPooling:
@@ -199,14 +252,21 @@ class TAPooling(SelectPooling):
             h = h if mask is None else mask.applied(h)
             none = torch.zeros_like(h[:, 0])
             mean = propagate(h, batch, "mean") if linear or p is not None else h  # Ĥ = D̂⁻¹ÂH
-            y_local = local_voting(h, mean, batch, weight, self.similarity) if self.local_voting else none
-            y_global = none if p is None else global_voting(mean, p, batch)
-            degrees = connectivity_term(h, batch, self.connectivity)
+            of_edges = None if self.edge_weight is None else edge_votes(self.edge_weight.to(h.dtype), batch)
+            more = (self.similarity, of_edges, self.vote_scale)
+            weights, projections = _heads(weight, self.heads), _heads(p, self.heads)
+            y_local = _mean([local_voting(h, mean, batch, w, *more) for w in weights]) if self.local_voting else none
+            y_global = _mean([none if q is None else global_voting(mean, q, batch) for q in projections])
+            learned = self.learned_connectivity
+            degrees = connectivity_term(h, batch, self.connectivity if learned is None else learned.to(h.dtype))
             return Votes(y_local, y_global, degrees, y_local + y_global + degrees)
 
     def _in_one_step(self, h: Tensor) -> bool:
         """Whether the votes are one compiled step with its gradient written out."""
-        return is_compiled(h) and is_linear(self.similarity) and (self.local_voting or self.global_voting)
+        as_in_the_paper = self.heads == 1 and self.vote_scale == "nodes" and not self.edge_channels
+        as_in_the_paper &= self.learned_connectivity is None
+        votes = is_linear(self.similarity) and (self.local_voting or self.global_voting)
+        return is_compiled(h) and votes and as_in_the_paper
 
     def _linear_votes(
         self, h: Tensor, batch: GraphBatch, mask: Mask | None, select: Select | None = None
@@ -257,7 +317,8 @@ class TAPooling(SelectPooling):
         if self.link_weight == 0:
             return None
         h = widened(x) if mask is None else mask.applied(widened(x))
-        loss = link_loss(h, batch, weight=self.weight, similarity=self.similarity, reading=self.link_reading)
+        weight = self.weight.mean(0) if self.weight is not None and self.heads > 1 else self.weight  # r is linear in it
+        loss = link_loss(h, batch, weight=weight, similarity=self.similarity, reading=self.link_reading)
         return self.link_weight * loss
 
     def extra_repr(self) -> str:
@@ -267,4 +328,13 @@ class TAPooling(SelectPooling):
 
 
 def _scores_of(local: Tensor, global_: Tensor, degrees: Tensor, score: Tensor) -> Scores:
-    return Scores(score, {"local": local.detach(), "global": global_.detach(), "connectivity": degrees})
+    return Scores(score, {"local": local.detach(), "global": global_.detach(), "connectivity": degrees.detach()})
+
+
+def _heads(parameter: Tensor | None, heads: int) -> Sequence[Tensor | None]:
+    """The parameter of each head."""
+    return (parameter,) if parameter is None or heads == 1 else parameter.unbind()
+
+
+def _mean(votes: Sequence[Tensor]) -> Tensor:
+    return votes[0] if len(votes) == 1 else torch.stack(list(votes)).mean(0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tapnet.files import printable
 from tapnet.viz.graph_layout import graph_layout
-from tapnet.viz.graphs import DROPPED, draw_graph, edge_width, node_marks, node_size
+from tapnet.viz.graphs import DROPPED, draw_edges, draw_graph, edge_width, node_marks, node_size
 from tapnet.viz.molecules import atom_positions, diverging_colours, diverging_scale, draw_molecule
 from tapnet.viz.style import GREY, INK, PALE, new_figure
 
@@ -113,8 +113,11 @@ def _draw(ax: Axes, explanation: GraphExplanation, at: NDArray[np.float64], larg
         thickness = edge_width(usual, len(at), graph.edges.shape[1])
         areas = usual * (SMALLEST + (1 - SMALLEST) * strength)
         marks = node_marks(graph, usual)
-        draw_graph(ax, at, graph.edges[:, :0], fill=colours, size=areas.tolist(), labels=marks, faint=graph.edges)
-        _outline(ax, at, areas, nodes, graph.edges, bands, thickness * (1 + 2 * np.sqrt(np.abs(edges) / largest)))
+        draw_graph(ax, at, graph.edges[:, :0], fill=colours, size=areas.tolist(), labels=marks)
+        widths = thickness * (1 + 2 * np.sqrt(np.abs(edges) / largest))
+        draw_edges(ax, at, graph.edges, graph.directed, INK, widths + 1, zorder=1.9)
+        draw_edges(ax, at, graph.edges, graph.directed, bands, widths, INK, zorder=2)
+        _outline(ax, at, areas, nodes)
     _write_names(ax, at, names, named, graph.edges, reach)
     lines = textwrap.wrap(str(graph), WRAP)[:3]
     if explanation.fidelity is not None:
@@ -126,21 +129,8 @@ def _draw(ax: Axes, explanation: GraphExplanation, at: NDArray[np.float64], larg
     ax.set_title("\n".join(lines), fontsize=8, parse_math=False)
 
 
-def _outline(
-    ax: Axes,
-    at: NDArray[np.float64],
-    areas: NDArray[np.float64],
-    nodes: NDArray[np.float64],
-    edges: NDArray[np.int64],
-    bands: Sequence[str],
-    widths: NDArray[np.float64],
-) -> None:
-    """Edges in their colours below the nodes, and a line around every node: dark where it speaks against."""
-    from matplotlib.collections import LineCollection
-
-    if edges.size:
-        ax.add_collection(LineCollection(list(at[edges.T]), colors=INK, linewidths=widths + 1, zorder=1.9))
-        ax.add_collection(LineCollection(list(at[edges.T]), colors=list(bands), linewidths=widths, zorder=2))
+def _outline(ax: Axes, at: NDArray[np.float64], areas: NDArray[np.float64], nodes: NDArray[np.float64]) -> None:
+    """A line around every node: dark where it speaks against."""
     around: dict[str, Any] = {"facecolors": "none", "zorder": 3.5}
     ax.scatter(at[:, 0], at[:, 1], s=areas, edgecolors=GREY, linewidths=0.5, **around)
     against = nodes < 0
@@ -159,7 +149,8 @@ def _draw_kept(ax: Axes, explanation: GraphExplanation, at: NDArray[np.float64],
     marks = [mark if k else "" for mark, k in zip(node_marks(graph, usual), kept, strict=True)]
     sizes = usual * np.where(kept, 1.0, DROPPED)
     width = edge_width(usual, len(at), graph.edges.shape[1])
-    draw_graph(ax, at, inside, fill=fill, size=sizes.tolist(), labels=marks, edge_width=width, faint=graph.edges)
+    look: dict[str, Any] = {"edge_width": width, "faint": graph.edges, "directed": graph.directed}
+    draw_graph(ax, at, inside, fill=fill, size=sizes.tolist(), labels=marks, **look)
 
 
 def _write_names(

@@ -29,6 +29,7 @@ LARGEST_NODE, SMALLEST_NODE = 230.0, 9.0
 LEAST_LETTERED_NODE = 70.0  # smaller nodes have no room for letters
 LOWEST, HIGHEST, DROPPED = 0.55, 1.45, 0.3  # the area of a node by its score, as a share of the usual one
 FLATTEST = 0.4  # height of a panel by its width
+ARROWHEAD, APART = 0.035, 0.012  # of directed edges, in sides of the unit square: length, and room between two
 OTHER = COLOURS[-1]  # the colour of rare categories
 
 
@@ -43,28 +44,26 @@ def draw_graph(
     edge_colour: str = INK,
     edge_width: float = 1.6,
     faint: NDArray[np.int64] | None = None,
+    directed: bool = False,
 ) -> None:
     """Draws one graph: its nodes over its edges.
 
     Args:
         ax: The axes to draw on.
         at: Where each node is drawn, ``[N, 2]``, as :func:`~tapnet.viz.graph_layout.graph_layout` returns it.
-        edges: Both ends of each edge, once, ``[2, E]``.
+        edges: Both ends of each edge, once, ``[2, E]``; of a directed graph, first where it begins.
         fill: The colour of each node.
         size: The area of each node's circle, or of all, in square points.
         labels: What is written into each node.
         edge_colour: Of all edges.
         edge_width: Of all edges, in points; where there are many, they are translucent.
         faint: More edges, drawn pale below the others, ``[2, F]``.
+        directed: Whether edges have arrows.
     """
-    from matplotlib.collections import LineCollection
-
-    if faint is not None and faint.size:
-        ax.add_collection(LineCollection(list(at[faint.T]), colors=PALE, linewidths=0.75 * edge_width, zorder=1))
-    if edges.size:
-        alpha = float(np.clip(20 / np.sqrt(edges.shape[1]), 0.3, 1.0))
-        lines = LineCollection(list(at[edges.T]), colors=edge_colour, linewidths=edge_width, alpha=alpha, zorder=2)
-        ax.add_collection(lines)
+    if faint is not None:
+        draw_edges(ax, at, faint, directed, PALE, 0.75 * edge_width, zorder=1)
+    alpha = float(np.clip(20 / np.sqrt(max(edges.shape[1], 1)), 0.3, 1.0))
+    draw_edges(ax, at, edges, directed, edge_colour, edge_width, zorder=2, alpha=alpha)
     areas, dropped = np.broadcast_to(size, len(at)), np.asarray([colour == PALE for colour in fill])
     for some, order in ((dropped, 1.5), (~dropped, 3)):  # dropped nodes lie below the edges
         if some.any():
@@ -80,6 +79,49 @@ def draw_graph(
     ax.set_ylim(middle[1] - half[1], middle[1] + half[1])
     ax.set_aspect("equal")
     ax.axis("off")
+
+
+def draw_edges(
+    ax: Axes,
+    at: NDArray[np.float64],
+    edges: NDArray[np.int64],
+    directed: bool,
+    colours: str | Sequence[str],
+    widths: float | NDArray[np.float64],
+    outline: str | None = None,
+    **look: Any,
+) -> None:
+    """Draws edges as lines, those of a directed graph with an arrowhead on their way; two between the same nodes apart.
+
+    Args:
+        ax: The axes to draw on.
+        at: Where each node is drawn, ``[N, 2]``.
+        edges: Both ends of each edge, ``[2, E]``.
+        directed: Whether edges have arrows, from the first end to the second.
+        colours: Of each edge, or of all.
+        widths: Of each edge, or of all, in points.
+        outline: The colour around arrowheads; None for that of the edge.
+        **look: Of Matplotlib's collections: ``zorder``, ``alpha``.
+    """
+    from matplotlib.collections import LineCollection, PolyCollection
+
+    if not edges.size:
+        return
+    lines = at[edges.T]
+    if not directed:
+        ax.add_collection(LineCollection(list(lines), colors=colours, linewidths=widths, **look))
+        return
+    along = lines[:, 1] - lines[:, 0]
+    length = np.linalg.norm(along, axis=1, keepdims=True).clip(1e-9)
+    along, aside = along / length, along[:, ::-1] / length * (1, -1)
+    both_ways = np.isin(edges[0] * len(at) + edges[1], edges[1] * len(at) + edges[0])
+    lines = lines + (APART * both_ways[:, None] * aside)[:, None]
+    head = np.minimum(ARROWHEAD, 0.4 * length)
+    tip = lines[:, 0] + (0.6 * length + 0.5 * head) * along
+    wings = [tip - head * along + side * head * aside for side in (0.45, -0.45)]
+    around: dict[str, Any] = {"edgecolors": outline or colours, "linewidths": 0.7 if outline else 0.3}
+    ax.add_collection(LineCollection(list(lines), colors=colours, linewidths=widths, **look))
+    ax.add_collection(PolyCollection(list(np.stack([tip, *wings], axis=1)), facecolors=colours, **around, **look))
 
 
 def plot_graph(
@@ -161,6 +203,7 @@ def draw_explanation(graph: ExplainedGraph) -> Figure:
             labels=[look.mark[int(c)] if k else "" for c, k in zip(graph.category, kept, strict=True)],
             edge_width=thickness,
             faint=edges if i > 0 else None,
+            directed=graph.directed,
         )
         name = "input" if i == 0 else f"after pooling {i}"
         ax.set_title(f"{name}\n{int(kept.sum())} nodes, {inside.shape[1]} edges{words}", fontsize=9)

@@ -112,7 +112,25 @@ function element(name, attributes = {}, ...children) {
 }
 
 const point = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
-const lines = (edges, at) => edges.map(([u, v]) => `M${point(at[u])}L${point(at[v])}`).join("");
+const pair = ([u, v]) => `${u} ${v}`;
+
+/** Edges as a path; in a directed graph each with an arrowhead on its way, and two between the same nodes apart. */
+function lines(view, edges, at) {
+  if (!view.directed) return edges.map(([u, v]) => `M${point(at[u])}L${point(at[v])}`).join("");
+  const pairs = new Set(view.edges.map(pair));
+  return edges.map(([u, v]) => arrow(at[u], at[v], pairs.has(pair([v, u])))).join("");
+}
+
+function arrow(from, to, bothWays) {
+  const length = Math.max(1e-6, Math.hypot(to[0] - from[0], to[1] - from[1]));
+  const [x, y] = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
+  const aside = bothWays ? 3 : 0;
+  const head = Math.min(6, 0.4 * length);
+  const at = (along, across) => point([from[0] + along * x - across * y, from[1] + along * y + across * x]);
+  const tip = 0.6 * length + head / 2;
+  const wings = [-1, 1].map((side) => `M${at(tip - head, aside + 0.45 * side * head)}L${at(tip, aside)}`).join("");
+  return `M${at(0, aside)}L${at(length, aside)}${wings}`;
+}
 
 /** One level of the graph. Kept nodes are circles, dropped ones grey dots; all edges are two paths. */
 export function draw(view, plan, level) {
@@ -121,13 +139,13 @@ export function draw(view, plan, level) {
   const thin = Math.min(1.6, Math.max(0.35, radius / 5));
   const picture = element("svg", { viewBox: `0 0 ${WIDTH} ${plan.height.toFixed(1)}` });
   if (dropped.length) {
-    picture.append(element("path", { class: "faint", "stroke-width": thin, d: lines(view.edges, at) }));
+    picture.append(element("path", { class: "faint", "stroke-width": thin, d: lines(view, view.edges, at) }));
     const dots = dropped.map((p) => `M${point(p)}h0`).join("");
     picture.append(element("path", { class: "dots", "stroke-width": (0.9 * radius).toFixed(1), d: dots }));
   }
   const opacity = Math.min(1, Math.max(0.25, 20 / Math.sqrt(view.edges.length + 1))).toFixed(2);
   const stroke = { class: "edges", "stroke-width": thin, "stroke-opacity": opacity };
-  picture.append(element("path", { ...stroke, d: lines(level.edges, at) }));
+  picture.append(element("path", { ...stroke, d: lines(view, level.edges, at) }));
   const letters = [];
   for (const node of level.inside) {
     const [x, y] = at[node];
@@ -178,7 +196,7 @@ export function drawAttribution(view, plan, found, largest, without = []) {
   const picture = element("svg", { viewBox: `0 0 ${WIDTH} ${plan.height.toFixed(1)}` });
   const [there, away] = [[], []];
   view.edges.forEach((ends, i) => (ends.some((node) => gone.has(node)) ? away : there).push(i));
-  const path = (edges) => lines(edges.map((i) => view.edges[i]), at);
+  const path = (edges) => lines(view, edges.map((i) => view.edges[i]), at);
   if (away.length) picture.append(element("path", { class: "faint", "stroke-width": thin, d: path(away) }));
   picture.append(element("path", { class: "edges", "stroke-width": thin, d: path(there) }));
   for (const i of found ? there : []) {

@@ -66,6 +66,7 @@ class SelectPooling(Pooling):
 
     kind: ClassVar[Kind] = "select"
     directed: ClassVar[bool] = True
+    edge_channels: int = 0  # the size of what edges carry, for a layer whose scores read it
 
     def __init__(self, in_channels: int, ratio: float | int = 0.5, dropout: float = 0.0) -> None:
         super().__init__()
@@ -105,7 +106,7 @@ class SelectPooling(Pooling):
         edge_index = edge_index.long()
         if batch is None:
             batch = edge_index.new_zeros(x.size(0))
-        rows, perm, score = self._select_sorted(x, edge_index, batch)
+        rows, perm, score = self._select_sorted(x, edge_index, batch, edge_attr if self.edge_channels else None)
         edge_index, edge_attr = _induced_edges(perm, edge_index, edge_attr, x.size(0))
         return rows, edge_index, edge_attr, batch[perm], perm, score[perm]
 
@@ -121,9 +122,11 @@ class SelectPooling(Pooling):
         return Pooled(rows, coarse, perm, scores=score.detach(), parts=parts, loss=loss)
 
     @compiler_disabled
-    def _select_sorted(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _select_sorted(
+        self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_attr: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The kept rows and nodes, and the scores of all, of graphs whose nodes may be in any order."""
-        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch)
+        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch, edge_attr)
         x = x if order is None else x[order]
         rows, perm, (score, _) = self._select(x, graphs, kept_offsets(self.ratio, graphs), self._mask())
         if order is None:
