@@ -104,8 +104,8 @@ def predict_inputs(
                 check_directions(layout, model.card.directed)
                 with reading(name):
                     parts = MoleculeParts(layout.root, name=layout.prefix, multiple=GRAPHS_AT_ONCE)
-                for _, groups in run.of_molecules(parts, prefix):
-                    yield from groups
+                    for _, groups in run.of_molecules(parts, prefix):
+                        yield from groups
             elif layout.kind != "graphs":
                 target: list[str] | None = [] if layout.kind == "matrices" else None  # that of a table is not needed
                 threshold = model.card.threshold if layout.kind == "matrices" else None
