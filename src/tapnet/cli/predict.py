@@ -122,6 +122,8 @@ def predict(
     graphs_done = "1 graph" if done == 1 else f"{done} graphs"
     expectation = _expectation(saved) if done + left_out > unseen.foreign else ""  # it says nothing of foreign graphs
     say(f"{graphs_done} predicted{problems}{expectation}")
+    if expectation and (warning := _warning(saved)):
+        say(warning)
     if failed or left_out:
         raise typer.Exit(1)
 
@@ -145,7 +147,7 @@ def _how_sure(saved: SavedModel, confidence: float | None, unlike: int) -> Itera
 def _expectation(saved: SavedModel) -> str:
     """The accuracy that the model's file claims, with its protocol."""
     from tapnet.files import printable
-    from tapnet.training.baseline import baseline_in_words, baseline_warning
+    from tapnet.training.baseline import baseline_in_words
     from tapnet.training.metrics import METRICS
 
     measured = saved.card.cross_validation
@@ -155,9 +157,16 @@ def _expectation(saved: SavedModel) -> str:
     score = f"{metric.in_words(measured.mean, measured.std)} ({printable(measured.rules)[:200]})"
     if trivial := baseline_in_words(measured.baseline, metric.name):
         score += f"; {trivial}"
-    warning = baseline_warning(measured.mean, measured.baseline, metric.name)
     what = "accuracy" if metric.name == "accuracy" else "quality"
-    return f"; the model's {what} by cross-validation: {score}" + (f"\ntapnet: {warning}" if warning else "")
+    return f"; the model's {what} by cross-validation: {score}"
+
+
+def _warning(saved: SavedModel) -> str:
+    """That the model is no better than the trivial predictor, if so."""
+    from tapnet.training.baseline import baseline_warning
+
+    measured = saved.card.cross_validation
+    return "" if measured is None else baseline_warning(measured.mean, measured.baseline, measured.metric)
 
 
 # ---- writing ----

@@ -167,7 +167,7 @@ class UnseenCategories:
                 nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
                 there = _categories_of(dataset.x[nodes][unknown[nodes]])
                 values = [(dataset.categories or ())[i] for i in there if number[i] < 0]
-                words = [f"{value!r:.40}" for value in values]
+                words = [f"{' '.join(map(str, v)) if isinstance(v, tuple) else repr(v):.40}" for v in values]
                 more = f" and {len(words) - NAMED_AT_MOST} more" if len(words) > NAMED_AT_MOST else ""
                 noted.append(f"{names[graph]}: {', '.join(words[:NAMED_AT_MOST])}{more}")
 
