@@ -59,7 +59,7 @@ def predict(
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
-    from tapnet.inference.predict import predict_inputs, predict_table, uncertainty_columns, uncertainty_values
+    from tapnet.inference.predict import predict_inputs, predict_table_parts, uncertainty_columns, uncertainty_values
     from tapnet.inference.uncertainty import check_confidence
     from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
@@ -93,12 +93,14 @@ def predict(
         options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": report}
         options |= {"show_progress": for_machines, "confidence": confidence}
         if is_one_table:
-            table = predict_table(saved, inputs[0], smiles, **options)
-            write("".join(map(_csv_line, [table.header, *table.rows])) if table.predicted else "")
-            done, unlike = (
-                table.predicted,
-                sum(row[-1] not in NOTED for row in table.rows if added[-1:] == ["unlike_training"]),
-            )
+            held: list[str] = []  # until a row is predicted: else nothing is written
+            for number, part in enumerate(predict_table_parts(saved, inputs[0], smiles, **options)):
+                held.append(_csv_lines(part.rows if number else [part.header, *part.rows]))
+                done += part.predicted
+                unlike += sum(row[-1] not in NOTED for row in part.rows if added[-1:] == ["unlike_training"])
+                if done:
+                    write("".join(held))
+                    held.clear()
             inputs = []
         else:
             write(header(classes, added))
@@ -203,9 +205,13 @@ def _writer(stream: IO[bytes]) -> Callable[[str], None]:
 
 
 def _csv_line(words: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(words)
-    return line.getvalue()
+    return _csv_lines([words])
+
+
+def _csv_lines(rows: Sequence[Sequence[str]]) -> str:
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(rows)
+    return lines.getvalue()
 
 
 def _csv_header(classes: Sequence[str], added: Sequence[str]) -> str:

@@ -10,11 +10,13 @@ columns, some of which are the targets.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +32,7 @@ LABELS, TARGETS = "labels.csv", "targets.csv"
 MAX_TABLE_BYTES = 1 << 27
 INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
 SHOWN = 3  # files or rows in a note
+NO_ROWS = "a table has a header and one row for each entry"
 
 
 # ---- any table ----
@@ -88,13 +91,21 @@ def read_table_text(path: Place, limit: int = MAX_TABLE_BYTES) -> str:
 
 def decode_table(content: bytes, path: Place) -> str:
     """The content of a file as text; a DataError where it is none."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8 text") from None
-    if "\0" in text:
-        raise DataError(f"{path}: not text: it has NUL bytes")
-    return text
+    return "".join(decode_blocks([content], path))
+
+
+def decode_blocks(blocks: Iterable[bytes], path: Place) -> Iterator[str]:
+    """``decode_table`` of a file that is read in blocks."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    for block in chain(blocks, [b""]):
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError:
+            raise DataError(f"{path}: not UTF-8 text") from None
+        if "\0" in text:
+            raise DataError(f"{path}: not text: it has NUL bytes")
+        if text:
+            yield text
 
 
 def separator(text: str) -> str:
@@ -105,27 +116,45 @@ def separator(text: str) -> str:
 
 def parse_table(text: str, path: Place, mark: str | None = None) -> Table:
     """``read_table`` of text; ``mark`` separates the cells, by default what the header has."""
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark or separator(text))
-    rows, begins, end = [], [], 0
-    try:
-        for row in lines:
-            if any(map(str.strip, row)):
-                rows.append(row)
-                begins.append(end + 1)
-            end = lines.line_num
-    except csv.Error as error:
-        raise DataError(f"{path}:{lines.line_num}: not a table ({error})") from None
+    lines = table_rows(io.StringIO(text, newline=""), path, mark or separator(text))
+    rows = list(lines)
     if len(rows) < 2:
-        raise DataError(f"{path}: a table has a header and one row for each entry")
-    names = tuple(map(str.strip, rows[0]))
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise DataError(f"{path}:{begins[0]}: two columns are called {printable(twice[0])!r}")
-    width = len(names)
-    for row, line in zip(rows[1:], begins[1:], strict=True):
-        if any(map(str.strip, row[width:])):
-            raise DataError(f"{path}:{line}: {len(row)} cells where the header has {width}")
-    return Table(path, names, [[*row[:width], *[""] * (width - len(row))] for row in rows[1:]], begins[1:])
+        raise DataError(f"{path}: {NO_ROWS}")
+    (_, header), *rest = rows
+    return Table(path, tuple(header), [row for _, row in rest], [line for line, _ in rest])
+
+
+def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[int, list[str]]]:
+    """The header of a table, then its rows, each with the line in which it begins.
+
+    Args:
+        lines: The lines of the file, with their ends.
+        path: The file, for errors.
+        mark: What separates the cells.
+
+    Yields:
+        Rows as wide as the header; blank ones are left out.
+
+    Raises:
+        DataError: A line is wrong, or two columns have one name; the message names the line.
+    """
+    reader = csv.reader(lines, delimiter=mark)
+    width = end = 0
+    try:
+        for row in reader:
+            begin, end = end + 1, reader.line_num
+            if not any(map(str.strip, row)):
+                continue
+            if not width:
+                row = list(map(str.strip, row))
+                width = len(row)
+                if twice := [name for i, name in enumerate(row) if name in row[:i]]:
+                    raise DataError(f"{path}:{begin}: two columns are called {printable(twice[0])!r}")
+            if any(map(str.strip, row[width:])):
+                raise DataError(f"{path}:{begin}: {len(row)} cells where the header has {width}")
+            yield begin, [*row[:width], *[""] * (width - len(row))]
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num}: not a table ({error})") from None
 
 
 # ---- the graphs of a folder, and what a table says of them ----
