@@ -33,7 +33,7 @@ from tapnet.paper.run import NO_PTC, Progress, ReproducedFigure, ReproducedTable
 from tapnet.paper.selection import Selection
 from tapnet.paper.tables import GLANCE, csv_rows, csv_text, explanation, make_sections, markdown, overview
 from tapnet.paper.targets import FIGURES, Target
-from tapnet.paper.variants import variants_section
+from tapnet.paper.variants import variant_rows, variants_section
 from tapnet.training.device import find_device
 
 EXACT = 12  # digits
@@ -115,7 +115,9 @@ class Session:
             detail = f"[Each data set, with deviations]({self.store.folder.name}/{table.name}.md)."
             pages.append(f"## {table.title}\n\n{markdown(glance or table.sections, level=3)}\n{detail}\n")
             rows += csv_rows(target, self._cells[target.name], EXACT)
-        sections = [variants_section(self.results.values(), "MUTAG", checksums.get("MUTAG"))]
+        of_mutag = (self.results.values(), "MUTAG", checksums.get("MUTAG"))
+        sections = [variants_section(*of_mutag)]
+        rows += variant_rows(*of_mutag)
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)
             sections.append(comparison_section(name, found))

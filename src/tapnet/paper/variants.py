@@ -28,15 +28,7 @@ def variants_section(results: Iterable[TrialResult], dataset: str, data: str | N
     Returns:
         The table, TAPNet as it is first; None where that is not stored.
     """
-    groups: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
-    for result in results:
-        t = result.trial
-        asked = (t.dataset, t.model, t.protocol, t.split) == (dataset, "tapnet", "paper", "")
-        if asked and data in (None, t.data) and t.arithmetic == ARITHMETIC and not t.reproducible and t.fold_seed == 0:
-            key = (digest(t.settings.to_dict()), digest(t.training.to_dict()), t.seed, t.folds, t.threads, t.device)
-            groups[key].append(result)
-    whole = [sorted(g, key=lambda r: r.trial.fold) for g in groups.values() if len(g) == g[0].trial.folds == 10]
-    named = {variant_in_words(group[0].trial): group for group in whole}
+    named = _variants(results, dataset, data)
     usual = named.pop("", None)
     if usual is None:
         return None
@@ -45,6 +37,28 @@ def variants_section(results: Iterable[TrialResult], dataset: str, data: str | N
     note = f"Mean ± deviation over ten folds, best test epoch of each; {DIFFERS} differs from the first row at 5 %."
     header = ("changed", "accuracy", "difference", "last training loss")
     return Section(f"Variants of TAPNet on {dataset}", header, tuple(rows), (note,))
+
+
+def variant_rows(results: Iterable[TrialResult], dataset: str, data: str | None = None) -> list[dict[str, Any]]:
+    """The same for places in a text: `{variants; lr 0.01; MUTAG; paper; mean}`."""
+    return [
+        {"target": "variants", "system": words, "dataset": dataset, "protocol": "paper"}
+        | {"mean": Summary(group).mean, "std": Summary(group).std}
+        for words, group in _variants(results, dataset, data).items()
+    ]
+
+
+def _variants(results: Iterable[TrialResult], dataset: str, data: str | None) -> dict[str, list[TrialResult]]:
+    """The folds of each, by what was changed."""
+    groups: dict[tuple[Any, ...], list[TrialResult]] = defaultdict(list)
+    for result in results:
+        t = result.trial
+        asked = (t.dataset, t.model, t.protocol, t.split) == (dataset, "tapnet", "paper", "")
+        if asked and data in (None, t.data) and t.arithmetic == ARITHMETIC and not t.reproducible and t.fold_seed == 0:
+            key = (digest(t.settings.to_dict()), digest(t.training.to_dict()), t.seed, t.folds, t.threads, t.device)
+            groups[key].append(result)
+    whole = [sorted(g, key=lambda r: r.trial.fold) for g in groups.values() if len(g) == g[0].trial.folds == 10]
+    return {variant_in_words(group[0].trial): group for group in whole}
 
 
 def variant_in_words(trial: Trial) -> str:
