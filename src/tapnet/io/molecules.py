@@ -16,7 +16,7 @@ import numpy as np
 from tapnet.data._molecule_arrays import molecule_arrays
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.molecules import SHOWN, check_rdkit, molecule_dataset, name_invalid
-from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task
+from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task, is_gap
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import read_content
@@ -101,7 +101,7 @@ def read_molecule_table(
     table = _read_table(path)
     columns = _Columns.choose(table, smiles, target)
     if task is not None and target is None and not columns.targets:
-        raise DataError(f"{path}: which column is the target? The columns are {table.listed()}")
+        raise DataError(f"{path}: which column is the target? The columns are {table.listed()}; name one or several")
     texts = [cell if "M  END" in cell else cell.strip() for cell in table.column(columns.smiles)]
     places = [f"line {line}" for line in table.lines]
     notes = []
@@ -118,6 +118,7 @@ def read_molecule_table(
         raise DataError(f"{path}: no row has a molecule in the column {printable(columns.smiles)}")
     if columns.targets:
         targets = _targets(table, columns.targets, task, kept, path)
+        notes += [f"{path}: {remark}" for remark in targets.remarks]
         if not targets.known.all():
             left_out([kept[i] for i in np.flatnonzero(~targets.known)], "without a target")
             kept = [kept[i] for i in np.flatnonzero(targets.known)]
@@ -139,7 +140,7 @@ def read_molecule_table(
         names=names if names and any(map(str.strip, names)) else None,
         source=str(path),
     )
-    notes = [f"{path}: {columns.describe(found, table.header)}", *notes, *(f"{path}: {note}" for note in dataset.notes)]
+    notes = [f"{path}: {columns.describe(found, table)}", *notes, *(f"{path}: {note}" for note in dataset.notes)]
     others = {key: column for key, column in cells.items() if key not in (columns.smiles, *columns.targets)}
     dataset = replace(dataset, notes=tuple(notes), graph_columns=others or None)
     return MoleculeTable(table.header, table.rows, dataset, kept)
@@ -170,14 +171,15 @@ class _Columns(NamedTuple):
             raise DataError(f"{table.path}: the column {chosen} holds the molecules and cannot be the target")
         return cls(chosen, tuple(targets), next((n for n in named if n not in targets), None))
 
-    def describe(self, targets: Targets | None, header: Sequence[str]) -> str:
+    def describe(self, targets: Targets | None, table: _Table) -> str:
         """Which column is what, in one line."""
-        rest = [name for name in header if name not in (self.smiles, *self.targets, self.names)]
+        rest = [name for name in table.header if name not in (self.smiles, *self.targets, self.names)]
         parts = [
             f"molecules from the column {printable(self.smiles)}",
             "no target" if targets is None else targets.note,
+            table.decimal_commas_note(self.targets),
             f"names from {printable(self.names)}" if self.names else "",
-            f"left aside: {printable(', '.join(rest)):.200}" if rest else "",
+            f"left aside: {table.listed(rest):.200}" if any(rest) else "",
         ]
         return "; ".join(filter(None, parts))
 
@@ -196,9 +198,10 @@ class _Table(Table):
     def target_column(self, others: Sequence[str]) -> list[str]:
         """The only column of numbers that is no id, or the only one of few words; empty where there is none."""
         cells = {name: [c.strip() for c in self.column(name) if c.strip().lower() not in MISSING] for name in others}
+        values = {name: [c for c in column if not is_gap(c)] for name, column in cells.items()}
         named = [name for name in others if not (ID_COLUMN.fullmatch(name) or NAME_COLUMN.fullmatch(name))]
-        numbers = [name for name in named if cells[name] and _are_numbers(cells[name])]
-        found = [name for name in numbers if not _counts_rows(cells[name])]
+        numbers = [name for name in named if values[name] and _are_numbers(values[name])]
+        found = [name for name in numbers if not _counts_rows(values[name])]
         found = found or [name for name in named if 1 < len(set(cells[name])) <= min(MOST_CLASSES, len(self.rows) // 2)]
         if len(found) > 1:
             raise DataError(
