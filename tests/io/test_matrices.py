@@ -331,7 +331,7 @@ def test_names_on_every_side_and_decimal_commas(tmp_path, mark, comma, top, left
         rows = [[name, *row] for name, row in zip(index, rows, strict=True)]
     if header:
         rows.insert(0, [*[""] * bool(index), *header])
-    with open(tmp_path / "a.csv", "w", newline="") as file:
+    with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file, delimiter=mark).writerows(rows)
     found = read_matrix(tmp_path / "a.csv")
     assert found.names == (tuple(header or index) if header or index else None)

@@ -346,7 +346,7 @@ def _named_sides(rows: Sequence[Sequence[str]]) -> tuple[bool, bool]:
     if size == width > 1 and not _is_value(top[0]):
         named = not any(map(_is_value, top[1:])) or not any(map(_is_value, left[1:])) or top[1:] == left[1:]
         return named, named
-    return size == width + 1 and _are_names(top), width == size + 1 and _are_names(left)
+    return len(top) == width == size - 1 and _are_names(top), len(top) == width == size + 1 and _are_names(left)
 
 
 def _are_names(cells: Sequence[str]) -> bool:
