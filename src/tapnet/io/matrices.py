@@ -350,9 +350,9 @@ def _named_sides(rows: Sequence[Sequence[str]]) -> tuple[bool, bool]:
 
 
 def _are_names(cells: Sequence[str]) -> bool:
-    """Whether cells are no entries of a matrix: some is text, or they count from 0 or 1."""
+    """Whether cells are no entries of a matrix: some is text, or they count from 0 or 1 (two could be an edge)."""
     counts = [list(map(str, range(first, first + len(cells)))) for first in (0, 1)]
-    return list(cells) in counts or not all(map(_is_value, cells))
+    return (len(cells) > 2 and list(cells) in counts) or not all(map(_is_value, cells))
 
 
 def _is_value(cell: str) -> bool:
