@@ -246,7 +246,7 @@ def _with_flags(message: str) -> str:
     message = re.sub(r"(?<=\s)dataset=", "--dataset ", message)
     message = re.sub(r"(which column is the target\?.*; name one or several)$", r"\1 with --target", message)
     message = re.sub(r"(which column holds the SMILES\?.*)$", r"\1; name it with --smiles", message)
-    message = re.sub(r"(no target is known; name the column to predict)", r"\1 with --target:", message)
+    message = re.sub(r"(no target is known; name the column to predict)", r"\1 with --target", message)
     message = re.sub(r"\(regression\), not a class; choose that task", "not a class; choose --task regression", message)
     message = re.sub(r"; (.*)train one$", r"; \1train one with --final", message)
     message = re.sub(

@@ -534,8 +534,8 @@ def require_targets(dataset: GraphDataset) -> None:
     if dataset.classes == (None,):
         if dataset.smiles is not None:
             columns = ", ".join(filter(None, dataset.graph_columns or ()))
-            columns = f"of {printable(columns)[:200]}" if columns else "(it has none so far)"
-            raise DataError(f"{dataset.source}: no target is known; name the column to predict {columns}")
+            columns = f": {printable(columns)[:200]}" if columns else " (it has none so far)"
+            raise DataError(f"{dataset.source}: no target is known; name the column to predict{columns}")
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(
