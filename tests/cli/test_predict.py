@@ -553,3 +553,17 @@ def test_the_matrix_of_a_run_is_found_from_any_folder(tmp_path, monkeypatch, cap
     assert "predicted" in (tmp_path / "elsewhere/curves.svg").read_text()
     shutil.move(tmp_path / "data", tmp_path / "gone")
     assert "no confusion matrix" in here(monkeypatch, capsys, "show", "../run", "--out", "curves.svg")[2][0]
+
+
+def test_a_model_that_is_no_better_than_the_constant_says_so_in_a_line_of_its_own(tmp_path):
+    pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
+    rows = "".join(f"{'C' * (i % 7 + 1)}O,{(-1) ** (i // 7) * 3.5}\n" for i in range(28))
+    (tmp_path / "m.csv").write_text("smiles,y\n" + rows)
+    words = ("--epochs", 1, "--folds", 3, "--jobs", 1, "--out", "run", "--final", "--set", "hidden_channels=8")
+    tapnet("train", "m.csv", *words, cwd=tmp_path)
+    done = tapnet("predict", "run", "m.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("tapnet: ")
+    assert "not better" in last
+    assert "\\n" not in done.stderr

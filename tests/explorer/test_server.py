@@ -33,6 +33,7 @@ from tapnet.explorer.load import load_explorer, load_pages
 from tapnet.explorer.results import Results
 from tapnet.explorer.upload import parsers
 from tapnet.explorer.views import Choice, Explorer
+from tapnet.models.registry import find_model
 from tests.helpers.pages import EVIL, make_model, node_link, running
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -905,3 +906,16 @@ def test_edges_of_a_directed_graph_are_in_the_order_of_their_attributions() -> N
     assert view["edges"] == [[edge.source, edge.target] for edge in found.edges]
     shown = explorer.attribution(0, "occlusion", Choice())["edges"]
     assert shown == pytest.approx([edge.attribution for edge in found.edges], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("conv", ["gcn", "gine"])
+@pytest.mark.parametrize("with_data", [True, False])
+def test_a_model_of_atoms_with_numbers_and_bonds_has_a_page(with_data: bool, conv: str) -> None:
+    pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
+    dataset = GraphDataset.from_smiles(["c1ccccc1", "CCO"], ["ring", "chain"])
+    spec = find_model("tapnet")
+    saved = make_model(spec.prepare(dataset, spec.settings(conv=conv)), conv=conv)
+    explorer = Explorer(saved, dataset if with_data else None)
+    assert explorer.model()["ratios"] == [0.8, 0.6, 0.4]
+    if with_data:
+        assert len(explorer.graph(0, Choice())["layers"]) == 3

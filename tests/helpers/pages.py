@@ -28,9 +28,8 @@ EVIL = "<img src=x onerror=alert(1)>.json"  # the name of a file
 def make_model(dataset: GraphDataset, model: str = "tapnet", **settings: object) -> SavedModel:
     spec = find_model(model)
     chosen = spec.settings(**settings)
-    assert spec.build is not None
     torch.manual_seed(3)
-    network = spec.build(DataShape.of(dataset), chosen).eval()
+    network = spec.network(DataShape.of(dataset), chosen).eval()
     trial = Trial(dataset.name, dataset.checksum, model, chosen, "fair", 0)
     return SavedModel(network, describe_model(trial, dataset))
 

@@ -88,6 +88,19 @@ def test_a_data_set_by_path_is_read_as_the_training_data_were(tmp_path):
         load_graphs(model, folder)
 
 
+def test_a_molecule_is_found_by_its_name(tmp_path):
+    pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
+    table = tmp_path / "drugs.csv"
+    rows = [("ethanol", "CCO"), ("benzene", "c1ccccc1"), ("amine", "CCN"), ("amine", "CCCN")]
+    table.write_text("name,smiles,y\n" + "".join(f"{name},{smiles},{i % 2}\n" for i, (name, smiles) in enumerate(rows)))
+    model = make_model(load_dataset(table))
+    found = explain_graph(model, "benzene", table)
+    assert found.smiles == "c1ccccc1"
+    assert "graph 1 (benzene)" in str(found)
+    with pytest.raises(DataError, match="2, 3"):
+        explain_graph(model, "amine", table)
+
+
 def test_what_cannot_be_found_is_said_without_a_flag(run):
     model = load_model(run.folder)
     with pytest.raises(DataError, match="graphs 0 to 187"):

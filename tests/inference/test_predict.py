@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 import tapnet
 from tapnet.cli import main
 from tapnet.errors import DataError
+from tapnet.inference import predict
 from tapnet.inference.predict import predict_inputs, predict_table
+from tapnet.io import molecules
 
 pytest.importorskip("rdkit")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -116,3 +119,73 @@ def test_a_model_of_matrices_remembers_its_threshold(tmp_path):
     assert np.array_equal(found.probabilities, model.predict(dataset).probabilities)
     one = model.predict(folder / "m3.npy")
     assert one.probabilities == pytest.approx(found.probabilities[3:4], abs=1e-6)
+
+
+# ---- tables of molecules in parts ----
+
+MANY = ["CCO", "C1CC", "", "CN", "OCC", "CCCCO", "[Pu]", "c1ccccc1O", "x", "[Na+].[Cl-]", "CCN", "N", "O=C=O"]
+
+
+def output_of(monkeypatch, capfdbinary, *words):
+    """Exit code, standard output, and the lines of standard error, sorted: notes may come before or after."""
+    monkeypatch.setattr(sys, "argv", ["tapnet", "predict", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    out, err = capfdbinary.readouterr()
+    return end.value.code, out, sorted(err.splitlines())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("new.csv",), ("new.csv", "--format", "jsonl"), ("new.csv", "--allow-unknown"), ("new.csv", "names.smi")],
+    ids=" ".join,
+)
+def test_small_parts_change_no_byte(run, tmp_path, monkeypatch, capfdbinary, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.csv").write_text(
+        "\n".join(["smiles,remark", *(f'{text},"{i}, x"' for i, text in enumerate(MANY))])
+    )
+    (tmp_path / "names.smi").write_text("\n".join(f"{text} name {i}" for i, text in enumerate(MANY) if text))
+    monkeypatch.setattr(predict, "GRAPHS_AT_ONCE", 4)
+    whole = output_of(monkeypatch, capfdbinary, run, *words)
+    assert whole[1].count(b"\n") > 8
+    for rows in (1, 3):
+        monkeypatch.setattr(molecules, "MOST_ROWS", rows)
+        assert output_of(monkeypatch, capfdbinary, run, *words) == whole
+
+
+def test_nothing_is_written_of_a_table_without_a_prediction(run, tmp_path, monkeypatch, capfdbinary):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(molecules, "MOST_ROWS", 1)
+    (tmp_path / "new.csv").write_text("smiles\nx\n\ny\n")
+    for words in (["--out", "out.csv"], []):
+        code, out, (error,) = output_of(monkeypatch, capfdbinary, run, "new.csv", *words)
+        assert (code, out, (tmp_path / "out.csv").exists()) == (1, b"", False)
+        assert b"no row has a valid molecule: line 2" in error
+
+
+def test_a_kind_of_atom_is_the_same_in_any_company(tmp_path):
+    """Few kinds of atoms have an element each of their own, and are still no elements to a model of many kinds."""
+    smiles = ["CC(C)C", "CCO", "CC(=O)N", "CC", "c1ccccc1", "CN"]
+    training = tapnet.GraphDataset.from_smiles(smiles, [0, 1] * 3).with_features("labels")
+    model = saved_model(training, tmp_path / "m.safetensors")
+    alone = tapnet.GraphDataset.from_smiles(["CC"], [0]).with_features("labels")
+    found, wanted = model.predict(alone), model.predict(training)
+    assert found.probabilities == pytest.approx(wanted.probabilities[3:4], abs=1e-6)
+
+
+def test_memory_does_not_grow_with_the_rows(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(molecules, "MOST_ROWS", 64)
+    monkeypatch.setattr(predict, "GRAPHS_AT_ONCE", 64)
+    model, peaks = tapnet.load_model(run), []
+    predict_table(model, run.parent / "train.csv")  # what is compiled once
+    for rows in (64, 640):
+        lines = [f"{'C' * (1 + i % 5)}O,{'remark ' * 4000}{i}" for i in range(rows)]  # 28 kB each
+        (tmp_path / "new.csv").write_text("\n".join(["smiles,remark", *lines]))
+        tracemalloc.start()
+        try:
+            assert sum(part.predicted for part in predict.predict_table_parts(model, tmp_path / "new.csv")) == rows
+            peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 4  # MB, where the longer table has 18

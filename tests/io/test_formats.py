@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tapnet.errors import DataError
+from tapnet.io import text
 from tapnet.io.read import read
 from tests.helpers.graphs import assert_same, datasets
 from tests.helpers.tu_files import GOOD, GOOD_TEXT, archive, run_on_terminal, write
@@ -428,3 +429,45 @@ def test_several_texts_are_shown_in_short(tmp_path):
         np.savetxt(tmp_path / f"s{number}.txt", np.eye(3))
     with pytest.raises(DataError, match=r"s0\.txt, s1\.txt, s2\.txt and 6 more.*matrices are \.csv"):
         read(tmp_path)
+
+
+# ---- a text of more than fits into memory ----
+
+
+@pytest.fixture
+def large_text(monkeypatch, tmp_path):
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
+
+    def read_in_parts(file, lines=6, whole=False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(text, "LARGE_BYTES", 0)
+            patch.setattr(text, "LINES_AT_ONCE", lines)
+            if not whole:
+                patch.setattr(text, "read_content", lambda *_: pytest.fail("read as a whole"))
+            return read(file)
+
+    return read_in_parts
+
+
+@given(dataset=datasets(labels=True, edge_data=False, loops=False))
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_text_in_parts_is_the_whole(large_text, tmp_path_factory, dataset):
+    file = tmp_path_factory.mktemp("text") / "SMALL.txt"
+    write_text(dataset, file)
+    whole, found = read(file), large_text(file)
+    assert_same(found, whole)
+    assert found.checksum == whole.checksum
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["2\n1 0\n0 0\n", "1\n1 0\n0 0\n0 0\n", "x\n", "", "1\n1_0 0\n", "2\n1 0\n0 0\n2 1\n0 1 7\n0 0\n"],
+)
+def test_what_is_wrong_with_a_large_text_is_said_by_line(large_text, tmp_path, content):
+    (tmp_path / "SMALL.txt").write_text(content)
+    said = []
+    for readers in (read, lambda file: large_text(file, whole=True)):
+        with pytest.raises(DataError) as error:
+            readers(tmp_path / "SMALL.txt")
+        said.append(str(error.value))
+    assert said[0] == said[1]

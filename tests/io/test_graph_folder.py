@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+import tracemalloc
 import zipfile
 
 import networkx as nx
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
+from tapnet.io import graph_folder
+from tapnet.io.dataset_files import layout_of
 from tapnet.io.graph_file import parse_graph, read_graph
 from tapnet.io.graph_folder import EdgeSchema, FileGraph, NodeSchema, graph_names, join, require_targets
-from tapnet.io.read import read
+from tapnet.io.read import read, read_layout
 from tests.helpers.graphs import assert_same, datasets
 from tests.helpers.graphs import write_graph as write
 
@@ -801,3 +804,81 @@ def test_labels_as_excel_writes_them(tmp_path):
     folder = folder_of(tmp_path, "sep=;\ngraph;class\na;Yes\nb;yes \n", a=path_of("C"), b=path_of("C"))
     with pytest.warns(UserWarning, match=r"only in case or spaces: 'Yes', 'yes'"):
         assert load_dataset(folder).classes == ("Yes", "yes")
+
+
+# ---- more than fits into memory ----
+
+
+def in_parts(folder, values=1, whole=False, directed=False):
+    """Reads a folder in small parts; unless ``whole``, it may not be read as a whole after all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graph_folder, "LARGE_BYTES", 0)
+        patch.setattr(graph_folder, "VALUES_AT_ONCE", values)
+        if not whole:
+            patch.setattr(graph_folder, "_read_all", lambda *_: pytest.fail("read as a whole"))
+        return read_layout(layout_of(folder), directed=directed)
+
+
+def said_by(read_folder):
+    try:
+        return read_folder()
+    except DataError as error:
+        return str(error)
+
+
+def assert_same_as_whole(found, whole):
+    assert_same(found, whole)
+    assert found.checksum == whole.checksum
+    for key in ("notes", "not_read", "attribute_names", "edge_attribute_names", "label_attribute", "graph_names"):
+        assert getattr(found, key) == getattr(whole, key), key
+
+
+@given(st.lists(node_link_documents(), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_any_folder_in_parts_is_the_whole(tmp_path_factory, documents, directed):
+    folder = tmp_path_factory.mktemp("parts")
+    for i, document in enumerate(documents):
+        (folder / f"{i}.json").write_text(json.dumps(document))
+    whole = said_by(lambda: read_layout(layout_of(folder), directed=directed))
+    found = said_by(lambda: in_parts(folder, whole=True, directed=directed))
+    if isinstance(whole, str):
+        assert found == whole
+    else:
+        assert_same_as_whole(found, whole)
+
+
+@given(datasets())
+@settings(max_examples=20, deadline=None)
+def test_a_plain_folder_is_read_in_parts(tmp_path_factory, dataset):
+    folder = tmp_path_factory.mktemp("parts")
+    for i, graph in enumerate(dataset.to_networkx(i) for i in range(len(dataset))):
+        write(graph, folder / f"{i:02}.json")
+    assert_same_as_whole(in_parts(folder, whole=not dataset.num_edges), read(folder))
+
+
+def test_parts_without_edges_and_with_other_attributes(tmp_path):
+    heavy = nx.Graph([("a", "b", {"weight": 2.0}), ("b", "c", {"weight": 1.0})])
+    light = nx.Graph([("a", "b", {"weight": 1.0, "kind": "x"})])
+    lonely = nx.empty_graph(["a", "b"])
+    for graph in (heavy, light, lonely):
+        nx.set_node_attributes(graph, {node: i / 4 for i, node in enumerate(graph)}, "mass")
+    for graph in (heavy, lonely):
+        nx.set_node_attributes(graph, [["x"]], "note")
+    folder = folder_of(tmp_path, "graph,class\nc,1\nb,0\na,1\nd,0\n", a=heavy, b=light, c=lonely, d=lonely)
+    found = in_parts(folder)
+    assert_same_as_whole(found, read(folder))
+    assert found.edge_weight is not None
+    assert found.not_read == ("edge attribute kind",)
+
+
+def test_memory_does_not_grow_with_the_files(tmp_path):
+    peaks = []
+    for count in (10, 100):
+        folder = folder_of(tmp_path / str(count), **{f"g{i:03}": nx.complete_graph(25) for i in range(count)})
+        tracemalloc.start()
+        try:
+            in_parts(folder, values=2000)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]

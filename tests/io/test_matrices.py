@@ -2,21 +2,24 @@
 
 import csv
 import io
+import tracemalloc
 import warnings
 import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from tapnet import load_dataset
 from tapnet.errors import DataError, SettingError
+from tapnet.io import matrices
 from tapnet.io.dataset_files import layout_of
 from tapnet.io.matrices import read_matrix
-from tapnet.io.read import read
+from tapnet.io.read import read, read_layout
+from tests.helpers.graphs import assert_same
 
 PATH = np.asarray([[0, 2, 0], [2, 0, 0.5], [0, 0.5, 0]])
 RING = np.asarray([[9.0, 1, 3], [1, 9, 1], [3, 1, 9]])  # the diagonal does not count
@@ -29,10 +32,10 @@ def dense(dataset, graph=0):
     return found
 
 
-def folder_of(tmp_path, targets=None, *, table="targets.csv", **matrices):
+def folder_of(tmp_path, targets=None, *, table="targets.csv", **entries):
     folder = tmp_path / "BRAINS"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, matrix in matrices.items():
+    for name, matrix in entries.items():
         np.save(folder / f"{name}.npy", matrix)
     if targets is not None:
         (folder / table).write_text(targets)
@@ -368,3 +371,73 @@ def test_tables_of_nodes_may_have_decimal_commas(tmp_path):
     with pytest.warns(UserWarning, match="x has decimal commas"):
         dataset = load_dataset(folder)
     assert dataset.node_attributes[:3, 0].tolist() == [0.5, 2, -1.25]
+
+
+# ---- more than fits into memory ----
+
+
+@pytest.fixture
+def in_parts(monkeypatch, tmp_path):
+    """Reads a folder in small parts, and checks that it was not read as a whole after all."""
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "cache"))
+
+    def read_in_parts(folder, values=10, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matrices, "LARGE_BYTES", 0)
+            patch.setattr(matrices, "VALUES_AT_ONCE", values)
+            patch.setattr(matrices, "_read_all", lambda *_: pytest.fail("read as a whole"))
+            return read_layout(layout_of(folder), **options)
+
+    return read_in_parts
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0.0, 1, 1, 2, -3.5])), min_size=1, max_size=8), st.booleans()
+)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_matrices_in_parts_are_the_whole(in_parts, tmp_path_factory, sizes, directed):
+    rng = np.random.default_rng(len(sizes))
+    made = {f"m{i}": rng.integers(0, 2, (size, size)) * weight for i, (size, weight) in enumerate(sizes)}
+    folder = folder_of(tmp_path_factory.mktemp("parts"), **made)
+    whole, found = read_layout(layout_of(folder), directed=directed), in_parts(folder, directed=directed)
+    assert_same(found, whole)
+    assert found.checksum == whole.checksum
+    assert found.notes == whole.notes
+
+
+def test_tables_of_nodes_in_parts(in_parts, tmp_path):
+    folder = folder_of(tmp_path, "file,t\na,1\nb,2.5\nc,0\n", a=PATH, b=RING, c=PATH)
+    for name, kinds in {"a": "xyz", "b": "xxw", "c": "vwx"}.items():
+        rows = [f"{i},{kind},{i / 2}" for i, kind in enumerate(kinds)]
+        (folder / f"{name}.nodes.csv").write_text("\n".join(["node,kind,size", *rows]))
+    found, whole = in_parts(folder, values=1), read(folder)
+    assert_same(found.with_features("labels"), whole.with_features("labels"))
+    assert found.checksum == whole.checksum
+    assert (found.notes, found.y.tolist(), found.features) == (whole.notes, whole.y.tolist(), "all")
+
+
+def test_what_does_not_go_together_in_parts_is_read_as_a_whole(tmp_path, monkeypatch):
+    folder = folder_of(tmp_path, a=PATH, b=RING)
+    (folder / "a.nodes.csv").write_text("node,kind\n0,1\n1,2\n2,3\n")
+    (folder / "b.nodes.csv").write_text("node,kind\n0,x\n1,2\n2,3\n")  # so that 1 is no number, either
+    whole = read(folder)
+    monkeypatch.setattr(matrices, "LARGE_BYTES", 0)
+    monkeypatch.setattr(matrices, "VALUES_AT_ONCE", 1)
+    assert_same(read(folder), whole)
+    np.save(folder / "b.npy", np.ones((2, 3)))
+    with pytest.raises(DataError, match=r"b\.npy: an adjacency matrix is square"):
+        read(folder)
+
+
+def test_memory_does_not_grow_with_the_matrices(in_parts, tmp_path):
+    peaks = []
+    for count in (20, 200):
+        matrix = np.random.default_rng(0).normal(size=(40, 40))
+        folder = folder_of(tmp_path / str(count), **{f"m{i:03}": matrix for i in range(count)})
+        tracemalloc.start()
+        try:
+            in_parts(folder, values=10_000)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]

@@ -4,12 +4,16 @@ import gzip
 import warnings
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tapnet import load_dataset
 from tapnet.errors import DataError, DataNote, SettingError
+from tapnet.io import molecules
 from tapnet.io.graph_folder import require_targets
 from tapnet.io.molecules import read_molecule_table, read_molecules
 from tapnet.io.splits import choose_splits
+from tests.helpers.graphs import assert_same
 
 Chem = pytest.importorskip("rdkit.Chem")
 
@@ -246,3 +250,45 @@ def test_a_column_without_a_name_is_not_said_to_be_left_aside(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text(",smiles,y\n0,C,1\n1,CC,0\n")
     assert "left aside" not in read_molecules(file).notes[0]
+
+
+# ---- more than fits into memory ----
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["CCO", "OCC", "C", "[Na+].[Cl-]", "x", "", "c1ccccc1N", "N"]), st.integers(0, 1))
+    ),
+    st.integers(1, 4),
+)
+@settings(max_examples=30, deadline=None)
+def test_molecules_in_parts_are_the_whole(tmp_path_factory, rows, at_once):
+    file, made = tmp_path_factory.mktemp("parts") / "t.csv", []
+    file.write_text("\n".join(["smiles,p,name,more", "CC,1,a,z", *(f"{text},{p},{p}b,x" for text, p in rows)]))
+    whole = read_molecule_table(file, target="p")
+
+    class Counted(molecules.MappedParts):
+        def dataset(self):
+            made.append(super().dataset())
+            return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TAPNET_CACHE", str(file.parent / "cache"))
+        patch.setattr(molecules, "LARGE_ROWS", 0)
+        patch.setattr(molecules, "MOST_ROWS", at_once)
+        patch.setattr(molecules, "MappedParts", Counted)
+        found = read_molecule_table(file, target="p")
+    assert len(made) == 1
+    assert (found.header, found.rows, found.kept) == (whole.header, whole.rows, whole.kept)
+    assert found.dataset.checksum == whole.dataset.checksum
+    assert_same(found.dataset.with_features("labels"), whole.dataset.with_features("labels"))
+    for key in ("notes", "smiles", "graph_names", "graph_columns", "label_names", "categories", "task", "target_names"):
+        assert getattr(found.dataset, key) == getattr(whole.dataset, key), key
+
+
+def test_without_room_on_the_disk_molecules_are_read_as_a_whole(table, monkeypatch, tmp_path):
+    (tmp_path / "no folder").write_text("")
+    whole = read_molecules(table)
+    monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "no folder"))
+    monkeypatch.setattr(molecules, "LARGE_ROWS", 0)
+    assert read_molecules(table).checksum == whole.checksum

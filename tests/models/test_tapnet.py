@@ -2,15 +2,20 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from tapnet import TAPNet, load_dataset
+from tapnet.data.batch import GraphBatch
 from tapnet.data.catalog import CATALOG
 from tapnet.errors import SettingError
+from tapnet.inference.explain import pooling_layers
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
-from tapnet.models.tapnet import TAPNetSettings, activation_on
+from tapnet.models.tapnet import TAPNetSettings, activation_on, ensemble_loss
 from tapnet.ops.readout import readout
+from tapnet.training.task import mean_loss
 from tests.helpers.graphs import with_attributes
 
 
@@ -215,3 +220,39 @@ def test_settings_of_tap_are_refused_with_other_poolings():
 def test_votes_that_read_edges_need_edges_that_carry_something():
     with pytest.raises(SettingError, match="carry nothing"):
         TAPNet(3, 2, edge_votes=True)
+
+
+@pytest.mark.parametrize("task", ["classification", "multilabel", "regression"])
+@given(seed=st.integers(0, 2**31))
+@settings(max_examples=20, deadline=None)
+def test_networks_of_an_ensemble_learn_from_their_own_errors(task, seed):
+    torch.manual_seed(seed)
+    logits = torch.randn(3, 5, 4, dtype=torch.float64)
+    y = torch.randint(4, (5,)) if task == "classification" else torch.randint(2, (5, 4)).double()
+    if task != "classification":
+        y[torch.rand(5, 4) < 0.3] = torch.nan
+    model = TAPNet(7, 4).double()
+    model.set_task(task, 4)
+    alone = torch.stack([mean_loss(model, rows, y) for rows in logits]).mean()
+    together = mean_loss(model, logits.mean(dim=0), y) + ensemble_loss(logits, y, task)
+    torch.testing.assert_close(together, alone)
+
+
+def test_ensemble_is_the_mean_of_its_networks():
+    batch = GraphBatch.from_edge_index(torch.tensor([0, 3, 0]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+    torch.manual_seed(0)
+    model = TAPNet(7, 2, ensemble_size=3, dropout=0.0, classifier_dropout=0.0).eval()
+    torch.manual_seed(0)
+    alone = TAPNet(7, 2, dropout=0.0, classifier_dropout=0.0).eval()  # the first has the weights that it would have
+    rest = [member(batch) for member in model.others]
+    torch.testing.assert_close(model(batch), torch.stack([alone(batch), *rest]).mean(dim=0))
+    assert torch.equal(model.embed(batch), alone.embed(batch))
+    assert len(list(pooling_layers(model))) == 3
+    assert model.num_parameters == 3 * alone.num_parameters
+    assert model.outputs(batch).auxiliary is None
+    auxiliary = model.train().outputs(batch).auxiliary
+    assert auxiliary is not None
+    assert auxiliary > 0
+    assert "ensemble_size" not in TAPNetSettings().to_dict()  # keys of stored trials
+    with pytest.raises(SettingError, match="ensemble_size"):
+        TAPNet(7, 2, ensemble_size=0)

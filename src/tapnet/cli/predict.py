@@ -59,7 +59,7 @@ def predict(
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
-    from tapnet.inference.predict import predict_inputs, predict_table, uncertainty_columns, uncertainty_values
+    from tapnet.inference.predict import predict_inputs, predict_table_parts, uncertainty_columns, uncertainty_values
     from tapnet.inference.uncertainty import check_confidence
     from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
@@ -93,12 +93,14 @@ def predict(
         options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": report}
         options |= {"show_progress": for_machines, "confidence": confidence}
         if is_one_table:
-            table = predict_table(saved, inputs[0], smiles, **options)
-            write("".join(map(_csv_line, [table.header, *table.rows])) if table.predicted else "")
-            done, unlike = (
-                table.predicted,
-                sum(row[-1] not in NOTED for row in table.rows if added[-1:] == ["unlike_training"]),
-            )
+            held: list[str] = []  # until a row is predicted: else nothing is written
+            for number, part in enumerate(predict_table_parts(saved, inputs[0], smiles, **options)):
+                held.append(_csv_lines(part.rows if number else [part.header, *part.rows]))
+                done += part.predicted
+                unlike += sum(row[-1] not in NOTED for row in part.rows if added[-1:] == ["unlike_training"])
+                if done:
+                    write("".join(held))
+                    held.clear()
             inputs = []
         else:
             write(header(classes, added))
@@ -120,6 +122,8 @@ def predict(
     graphs_done = "1 graph" if done == 1 else f"{done} graphs"
     expectation = _expectation(saved) if done + left_out > unseen.foreign else ""  # it says nothing of foreign graphs
     say(f"{graphs_done} predicted{problems}{expectation}")
+    if expectation and (warning := _warning(saved)):
+        say(warning)
     if failed or left_out:
         raise typer.Exit(1)
 
@@ -143,7 +147,7 @@ def _how_sure(saved: SavedModel, confidence: float | None, unlike: int) -> Itera
 def _expectation(saved: SavedModel) -> str:
     """The accuracy that the model's file claims, with its protocol."""
     from tapnet.files import printable
-    from tapnet.training.baseline import baseline_in_words, baseline_warning
+    from tapnet.training.baseline import baseline_in_words
     from tapnet.training.metrics import METRICS
 
     measured = saved.card.cross_validation
@@ -153,9 +157,16 @@ def _expectation(saved: SavedModel) -> str:
     score = f"{metric.in_words(measured.mean, measured.std)} ({printable(measured.rules)[:200]})"
     if trivial := baseline_in_words(measured.baseline, metric.name):
         score += f"; {trivial}"
-    warning = baseline_warning(measured.mean, measured.baseline, metric.name)
     what = "accuracy" if metric.name == "accuracy" else "quality"
-    return f"; the model's {what} by cross-validation: {score}" + (f"\ntapnet: {warning}" if warning else "")
+    return f"; the model's {what} by cross-validation: {score}"
+
+
+def _warning(saved: SavedModel) -> str:
+    """That the model is no better than the trivial predictor, if so."""
+    from tapnet.training.baseline import baseline_warning
+
+    measured = saved.card.cross_validation
+    return "" if measured is None else baseline_warning(measured.mean, measured.baseline, measured.metric)
 
 
 # ---- writing ----
@@ -194,9 +205,13 @@ def _writer(stream: IO[bytes]) -> Callable[[str], None]:
 
 
 def _csv_line(words: Sequence[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(words)
-    return line.getvalue()
+    return _csv_lines([words])
+
+
+def _csv_lines(rows: Sequence[Sequence[str]]) -> str:
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(rows)
+    return lines.getvalue()
 
 
 def _csv_header(classes: Sequence[str], added: Sequence[str]) -> str:

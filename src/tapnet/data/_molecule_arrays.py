@@ -35,6 +35,37 @@ class MoleculeArrays(NamedTuple):
     numbers: NDArray[np.float32]  # [4, N] ATOM_NUMBERS
     smiles: list[str]  # [G] as given; RDKit's of a MOL block
 
+    @classmethod
+    def join(cls, parts: Sequence[MoleculeArrays]) -> MoleculeArrays:
+        """Those of several parts, one after another."""
+        columns = zip(*(part[:-1] for part in parts), strict=True)
+        smiles = [text for part in parts for text in part.smiles]
+        num_atoms, num_bonds, atoms, bonds, ends, numbers = (np.concatenate(column, axis=-1) for column in columns)
+        return cls(num_atoms, num_bonds, atoms, bonds, ends, numbers, smiles)
+
+    def valid(self) -> MoleculeArrays:
+        """Without the molecules that are not valid."""
+        good = self.num_atoms > 0
+        smiles = [text for text, there in zip(self.smiles, good, strict=True) if there]
+        return self._replace(num_atoms=self.num_atoms[good], num_bonds=self.num_bonds[good], smiles=smiles)
+
+    def split(self, count: int) -> tuple[MoleculeArrays, MoleculeArrays]:
+        """The first molecules, and the others."""
+        n, m = int(self.num_atoms[:count].sum()), int(self.num_bonds[:count].sum())
+        first, rest = (
+            MoleculeArrays(
+                self.num_atoms[g],
+                self.num_bonds[g],
+                self.atoms[atoms],
+                self.bonds[bonds],
+                self.ends[:, bonds],
+                self.numbers[:, atoms],
+                self.smiles[g],
+            )
+            for g, atoms, bonds in (map(slice, (count, n, m)), (slice(at, None) for at in (count, n, m)))
+        )
+        return first, rest
+
 
 def molecule_arrays(texts: Sequence[str]) -> MoleculeArrays:
     """The arrays of molecules, computed on all cores.
@@ -45,11 +76,7 @@ def molecule_arrays(texts: Sequence[str]) -> MoleculeArrays:
     Returns:
         The arrays; see `atom_values` and `bond_values` for what is packed into them.
     """
-    parts = in_parallel(_read_arrays, texts)
-    columns = zip(*(part[:-1] for part in parts), strict=True)
-    smiles = [text for part in parts for text in part.smiles]
-    num_atoms, num_bonds, atoms, bonds, ends, numbers = (np.concatenate(column, axis=-1) for column in columns)
-    return MoleculeArrays(num_atoms, num_bonds, atoms, bonds, ends, numbers, smiles)
+    return MoleculeArrays.join(in_parallel(_read_arrays, texts))
 
 
 def canonical_smiles(texts: Sequence[str]) -> list[str]:
@@ -71,6 +98,14 @@ def parse(text: str) -> Any:
 
     mol = Chem.MolFromMolBlock(text) if "\n" in text else Chem.MolFromSmiles(text)
     return mol if mol is not None and mol.GetNumAtoms() else None
+
+
+def is_valid(text: str) -> bool:
+    """Whether `parse` returns a molecule."""
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
+        return parse(text) is not None
 
 
 def why_not_valid(text: str) -> str:
@@ -194,14 +229,18 @@ def _read_scaffolds(texts: Sequence[str]) -> list[str | None]:
 # ---- on all cores ----
 
 
+def available_cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def in_parallel(function: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> list[Any]:
     """A function of this module, of one part of the texts for each core.
 
     The other parts are computed by Python processes that import this module alone: unlike those of
     ``multiprocessing`` they do not run the user's program again. What such a process fails at is computed here.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = max(1, min(cores, len(texts) // LEAST_FOR_A_PROCESS))
+    count = max(1, min(available_cores(), len(texts) // LEAST_FOR_A_PROCESS))
     bounds = [len(texts) * i // count for i in range(count + 1)]
     own, *others = (texts[start:stop] for start, stop in pairwise(bounds))
     with contextlib.ExitStack() as stack:

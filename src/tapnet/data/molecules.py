@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from xxhash import xxh3_128_digest
 
 from tapnet.data import _molecule_arrays as arrays
 from tapnet.data.checks import graph_codes
@@ -63,18 +64,20 @@ def _target_columns(y: Any) -> dict[str, Sequence[Any]]:
     return {str(getattr(y, "name", None) or "y"): values}
 
 
-def name_invalid(texts: Sequence[str], places: Sequence[object]) -> str:
+def name_invalid(texts: Sequence[str], places: Sequence[object], total: int | None = None) -> str:
     """Names the first of some molecules that are not valid, with the reason.
 
     Args:
         texts: The SMILES or MOL block of each.
         places: Where each of them stands.
+        total: How many there are, where these are only the first.
     """
+    total = len(texts) if total is None else total
     named = []
     for text, place in list(zip(texts, places, strict=True))[:SHOWN]:
         shown = "" if not text or "\n" in text else f"{printable(text)[:60]}: "
         named.append(f"{place} ({shown}{arrays.why_not_valid(text)})")
-    return ", ".join(named) + (f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else "")
+    return ", ".join(named) + (f" and {total - SHOWN} more" if total > SHOWN else "")
 
 
 def molecule_dataset(
@@ -97,70 +100,126 @@ def molecule_dataset(
     Returns:
         The data set, with a note on copies among the molecules.
     """
-    valid = read.num_atoms > 0
-    smiles = tuple(text for text, good in zip(read.smiles, valid, strict=True) if good)
+    dataset = assemble_molecules(read, targets, name=name, names=names, source=source)
+    return replace(dataset, notes=copies_of_molecules(dataset, molecule_codes(dataset, read), targets))
+
+
+def assemble_molecules(
+    read: arrays.MoleculeArrays,
+    targets: Targets | None,
+    *,
+    name: str,
+    names: Sequence[str] | None = None,
+    source: str = "",
+) -> GraphDataset:
+    """``molecule_dataset`` without the note."""
+    read = read.valid()
+    return describe_molecules(plain_molecules(read, name=name, source=source), read.smiles, targets, names)
+
+
+def plain_molecules(read: arrays.MoleculeArrays, *, name: str, source: str = "") -> GraphDataset:
+    """The graphs of valid molecules alone; the values of their labels are the packed atoms and bonds."""
     first_atom = np.repeat(np.cumsum(read.num_atoms) - read.num_atoms, read.num_bonds)
     atom_codes, atoms = np.unique(read.atoms, return_inverse=True)
     bond_codes, bonds = np.unique(read.bonds, return_inverse=True)
-    atom_values, bond_values = arrays.atom_values(atom_codes), arrays.bond_values(bond_codes)
-    has_classes = targets is not None and targets.task == "classification"
-    dataset = assemble(
+    return assemble(
         name=name,
-        nodes_per_graph=read.num_atoms[valid],
+        nodes_per_graph=read.num_atoms,
         edge_index=read.ends + first_atom,
-        y=targets.y if targets is not None and has_classes else np.zeros(len(smiles), np.int64),
+        y=np.zeros(len(read.smiles), np.int64),
         node_labels=atoms,
         node_attributes=np.ascontiguousarray(read.numbers.T),
         edge_labels=bonds,
-        values={
-            "y": targets.classes if targets is not None and has_classes else (None,),
-            "node_labels": atom_values,
-            "edge_labels": bond_values,
-        },
+        values={"y": (None,), "node_labels": atom_codes.tolist(), "edge_labels": bond_codes.tolist()},
         features="labels",
         source=source,
     )
-    notes = copies_of_molecules(dataset, smiles, targets)
+
+
+def describe_molecules(
+    plain: GraphDataset, smiles: Sequence[str], targets: Targets | None, names: Sequence[str] | None = None
+) -> GraphDataset:
+    """The data set of plain molecules with what their atoms and bonds are, and what is known of them."""
+    atom_codes, bond_codes = (np.asarray(v, np.int64) for v in (plain.node_label_values, plain.edge_label_values or ()))
+    atom_values, bond_values = arrays.atom_values(atom_codes), arrays.bond_values(bond_codes)
     if targets is not None:
-        y = dataset.y if has_classes else torch.from_numpy(targets.y)
-        dataset = replace(dataset, task=targets.task, y=y, classes=targets.classes, target_names=targets.names)
+        y = torch.from_numpy(targets.y)
+        plain = replace(plain, task=targets.task, y=y, classes=targets.classes, target_names=targets.names)
     return replace(
-        dataset,
+        plain,
+        node_label_values=tuple(atom_values),
+        edge_label_values=tuple(bond_values),
         label_names=tuple(value[0] for value in atom_values),
         label_attribute=arrays.ATOM_COLUMNS[0],
         attribute_names=arrays.ATOM_NUMBERS,
         node_columns=arrays.ATOM_COLUMNS,
         edge_columns=arrays.BOND_COLUMNS,
-        smiles=smiles,
-        graph_names=smiles if names is None else tuple(names),
-        notes=notes,
+        smiles=tuple(smiles),
+        graph_names=tuple(smiles if names is None else names),
     ).with_features("all")
 
 
-def copies_of_molecules(dataset: GraphDataset, smiles: Sequence[str], targets: Targets | None) -> tuple[str, ...]:
+def molecule_codes(dataset: GraphDataset, read: arrays.MoleculeArrays) -> NDArray[np.uint64]:
+    """[G] a code for each molecule, the same wherever the molecule is read; see `graph_codes`."""
+    return graph_codes(replace(dataset, x=torch.from_numpy(read.atoms), categories=()))
+
+
+def copies_of_molecules(dataset: GraphDataset, codes: NDArray[np.uint64], targets: Targets | None) -> tuple[str, ...]:
     """Counts the molecules that are there more than once, by canonical SMILES, and those that are mixtures.
 
     Args:
-        dataset: The molecules with the numbers of their atoms' labels as features.
-        smiles: Of each molecule.
+        dataset: The molecules.
+        codes: Of each molecule.
         targets: Of each molecule.
 
     Returns:
         A note of each kind, as far as there are any.
     """
+    smiles = dataset.smiles or ()
+    alike = np.flatnonzero(have_copies(codes))  # canonical SMILES of all would take as long as reading them did
+    digests = canonical_digests([smiles[i] for i in alike])
+    copied, other = have_copies(digests), 0
+    if targets is not None and copied.any():
+        group = np.unique(digests, return_inverse=True)[1]
+        other = int((copied & _contradicted(targets.y[alike], group)).sum())
+    return molecule_notes(len(smiles), sum(map(is_mixture, smiles)), int(copied.sum()), other)
+
+
+def molecule_notes(total: int, mixtures: int, copied: int, other: int = 0) -> tuple[str, ...]:
+    """What a user should know of molecules.
+
+    Args:
+        total: The number of molecules.
+        mixtures: How many of them are salts or mixtures.
+        copied: How many have a copy.
+        other: How many of these have a copy with another target.
+
+    Returns:
+        A note of each kind, as far as there are any.
+    """
     notes = []
-    if mixtures := sum("." in text for text in smiles):
-        notes.append(f"{mixtures} of {len(smiles)} molecules are salts or mixtures (several fragments)")
-    _, code, count = np.unique(graph_codes(dataset), return_inverse=True, return_counts=True)
-    alike = np.flatnonzero(count[code] > 1)  # canonical SMILES of all would take as long as reading them did
-    canonical = arrays.canonical_smiles([smiles[i] for i in alike])
-    _, group, count = np.unique(canonical, return_inverse=True, return_counts=True)
-    copied = count[group] > 1 if len(alike) else np.zeros(0, np.bool_)
-    if copied.any():
-        other = 0 if targets is None else int((copied & _contradicted(targets.y[alike], group)).sum())
-        copies = f"{int(copied.sum())} of {len(smiles)} molecules have a copy (the same canonical SMILES)"
+    if mixtures:
+        notes.append(f"{mixtures} of {total} molecules are salts or mixtures (several fragments)")
+    if copied:
+        copies = f"{copied} of {total} molecules have a copy (the same canonical SMILES)"
         notes.append(copies + (f", {other} of them one with another target" if other else ""))
     return tuple(notes)
+
+
+def is_mixture(smiles: str) -> bool:
+    """Whether a molecule has several fragments."""
+    return "." in smiles
+
+
+def have_copies(codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """[n] whether a code is there more than once."""
+    _, code, count = np.unique(codes, return_inverse=True, return_counts=True)
+    return np.asarray(count[code] > 1)
+
+
+def canonical_digests(smiles: Sequence[str]) -> NDArray[np.bytes_]:
+    """[n] a digest of the canonical SMILES of each molecule."""
+    return np.array([xxh3_128_digest(text.encode()) for text in arrays.canonical_smiles(smiles)], "S16")
 
 
 def _contradicted(y: NDArray[Any], group: NDArray[np.int64]) -> NDArray[np.bool_]:

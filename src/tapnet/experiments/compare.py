@@ -428,11 +428,14 @@ def _about_systems(table: Comparison, others: Sequence[ComparedSystem]) -> list[
                 f"(95 % interval {interval}, adjusted p {d.p_adjusted:.2g})"
             )
     if len(said) < len(tested):
-        who = "no other system differs" if said else "no system differs"
+        who = "no other system that was asked for differs" if said else "no system differs"
         who = f"{tested[0][0].name} does not differ" if len(others) == 1 else who
-        said.append(f"{who} from {table.reference} by more than chance")
         assert table.smallest_visible_difference is not None
-        said.append(f"differences above {table.digits(table.smallest_visible_difference)}{unit} would have shown")
+        visible = f"{table.digits(table.smallest_visible_difference)}{unit}"
+        seen = f"differences above {visible} would have shown"
+        if said:  # so that a smaller one has been found
+            seen = f"a true difference of {visible} is found four times in five"
+        said += [f"{who} from {table.reference} by more than chance", seen]
     return said
 
 

@@ -96,11 +96,15 @@ class Explorer:
     def _warm_up(self) -> bool:
         """Explain one small graph: errors come now, and so does the compilation at first use."""
         edge_index = torch.tensor([[0, 1], [1, 0]])
-        width = self.saved.card.shape.in_channels
-        x = torch.zeros(2, width) if self.saved.categories is None else torch.tensor([0, 0])
+        shape = self.saved.card.shape
+        numbers = self.saved.categories is None or shape.node_numbers > 0
+        x = torch.zeros(2, shape.in_channels) if numbers else torch.tensor([0, 0])
+        batch = GraphBatch.from_edge_index(x, edge_index)
+        if self.saved.network.reads_edges:
+            batch = replace(batch, edge_attr=torch.zeros(2, shape.edge_channels))
         graph_layout(edge_index[:, :1].numpy(), 2)
         try:
-            return len(explain(self.saved.network, GraphBatch.from_edge_index(x, edge_index)).layers) > 0
+            return len(explain(self.saved.network, batch).layers) > 0
         except SettingError as error:
             self.no_layers = str(error)
             return False

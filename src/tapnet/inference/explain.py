@@ -84,7 +84,7 @@ def pooling_layers(network: nn.Module) -> Iterator[Pooling]:
     for module in network.children():
         if isinstance(module, Pooling):
             yield module
-        else:
+        elif not isinstance(module, GraphClassifier):  # a network inside another is one of its ensemble
             yield from pooling_layers(module)
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from tapnet.inference.inputs import Graph
 
+LONGEST_NAME = 60  # characters that are shown
 MOST_SHOWN = 4  # labels or numbers in a line
 
 
@@ -358,7 +359,12 @@ def find_graph(
     except DataError:  # no folder of graphs
         files = []
     numbers = [int(text)] if is_number else [i for i, file in enumerate(files) if text in (file, Path(file).stem)]
-    if len(numbers) != 1:
+    if not numbers:
+        numbers = [i for i, name in enumerate(data.graph_names or ()) if name == text]
+    if len(numbers) > 1:
+        some = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
+        raise DataError(f"{data.name} has {len(numbers)} graphs that are called {text}: {some}; give a number")
+    if not numbers:
         raise DataError(f"{text}: no such file{no_smiles}, and {data.name} has no graph of that name")
     return dataset_graph(model, data, numbers[0], files)
 
@@ -368,8 +374,11 @@ def dataset_graph(model: SavedModel, data: GraphDataset, number: int, files: Seq
     names = node_names(data.source, number) if files else None
     if names is not None and len(names) != int(data.nodes_per_graph[number]):  # the file has changed since
         names = None
-    file = files[number] if files else None
-    return FoundGraph(data, number, f"{data.name}, graph {number}", file, _truth(model, data, number), names)
+    file, called = files[number] if files else None, f"{data.name}, graph {number}"
+    own = data.graph_names[number] if data.graph_names and not files else ""
+    if own and (data.smiles is None or own != data.smiles[number]):
+        called += f" ({printable(own)[:LONGEST_NAME]})"
+    return FoundGraph(data, number, called, file, _truth(model, data, number), names)
 
 
 def _truth(model: SavedModel, data: GraphDataset, number: int) -> str | None:

@@ -167,7 +167,7 @@ class UnseenCategories:
                 nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
                 there = _categories_of(dataset.x[nodes][unknown[nodes]])
                 values = [(dataset.categories or ())[i] for i in there if number[i] < 0]
-                words = [f"{value!r:.40}" for value in values]
+                words = [f"{' '.join(map(str, v)) if isinstance(v, tuple) else repr(v):.40}" for v in values]
                 more = f" and {len(words) - NAMED_AT_MOST} more" if len(words) > NAMED_AT_MOST else ""
                 noted.append(f"{names[graph]}: {', '.join(words[:NAMED_AT_MOST])}{more}")
 
@@ -654,7 +654,8 @@ class SavedModel:
         named = {name: i for i, name in enumerate(self.category_names)}  # also of a file that says "C"
         plain = named | {_plain(value): i for value, i in exact.items()}
         values, names = dataset.categories or (), dataset.category_names
-        is_named = dataset.label_names is not None and len(set(names)) == len(names)  # many kinds of atoms are called C
+        is_named = dataset.label_names is not None and len(set(names)) == len(names)
+        is_named = is_named and len(named) == len(exact)  # many kinds of atoms are called C
         if is_named and named.keys() >= set(names):
             return [named[name] for name in names]
         return [exact.get(value, plain.get(_plain(value), -1)) for value in values]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,8 @@ from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
+from tapnet.io.molecule_parts import MoleculePart, MoleculeParts
+from tapnet.io.read import check_directions
 from tapnet.progress import counting
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
@@ -98,9 +100,14 @@ def predict_inputs(
         try:
             with reading(name):
                 layout = find(name, data_dir).layout
-            if layout.kind != "graphs":
-                # whatever a table says of the targets is not needed
-                target: list[str] | None = [] if layout.kind in ("molecules", "matrices") else None
+            if layout.kind == "molecules":
+                check_directions(layout, model.card.directed)
+                with reading(name):
+                    parts = MoleculeParts(layout.root, name=layout.prefix, multiple=GRAPHS_AT_ONCE)
+                    for _, groups in run.of_molecules(parts, prefix):
+                        yield from groups
+            elif layout.kind != "graphs":
+                target: list[str] | None = [] if layout.kind == "matrices" else None  # that of a table is not needed
                 threshold = model.card.threshold if layout.kind == "matrices" else None
                 options: dict[str, Any] = {"target": target, "threshold": threshold, "directed": model.card.directed}
                 data = load_dataset(name, data_dir, features=model.features, **options)
@@ -155,11 +162,51 @@ def predict_table(
         DataError: if the file is no table of molecules, or the model promises no confidence.
         SettingError: if there were too few graphs for this confidence.
     """
-    from tapnet.io.molecules import read_molecule_table
+    options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": on_error}
+    options |= {"show_progress": show_progress, "confidence": confidence}
+    parts = list(predict_table_parts(model, path, smiles, **options))
+    rows = [row for part in parts for row in part.rows]
+    return PredictedTable(parts[0].header, rows, sum(part.predicted for part in parts))
 
-    table = read_molecule_table(path, smiles, [])
-    for note in table.dataset.notes:
-        warnings.warn(note, stacklevel=2)
+
+def predict_table_parts(
+    model: SavedModel,
+    path: str | Path,
+    smiles: str | None = None,
+    *,
+    unseen: UnseenCategories | None = None,
+    allow_unknown: bool = False,
+    on_error: OnError | None = None,
+    show_progress: bool = False,
+    confidence: float | None = None,
+) -> Iterator[PredictedTable]:
+    """``predict_table`` in parts, for tables that do not fit into memory.
+
+    The whole table is checked before the first part; how many rows were left out is warned of after the last.
+
+    Args:
+        model: as of ``predict_table``, like all others.
+        path: the table.
+        smiles: the column of SMILES.
+        unseen: counts molecules with atoms that no training molecule had.
+        allow_unknown: whether to predict molecules that share no atom with the training data, too.
+        on_error: called for what cannot be predicted.
+        show_progress: whether to show a bar on a terminal.
+        confidence: such as 0.9, for sets of classes or intervals of numbers.
+
+    Yields:
+        Some rows, in the order of the table, each time with the header.
+
+    Raises:
+        DataError: if the file is no table of molecules, or the model promises no confidence.
+        SettingError: if there were too few graphs for this confidence.
+
+    Example:
+        >>> from tapnet import load_model
+        >>> for part in predict_table_parts(load_model("run"), "new.csv"):  # doctest: +SKIP
+        ...     print(part.rows)
+    """
+    table = MoleculeParts(path, smiles, multiple=GRAPHS_AT_ONCE)
     counted = UnseenCategories(model.features) if unseen is None else unseen
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
     if confidence is not None:
@@ -169,19 +216,20 @@ def predict_table(
     names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
     added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
     added += uncertainty_columns(model, names, confidence)
-    cells = {row: [""] * len(added) for row in range(len(table.rows))}
-    predicted = 0
-    molecules = replace(table.dataset.with_features(model.features), graph_names=None)  # known by their numbers
-    for group in run.of_dataset(molecules, ""):
-        sure = uncertainty_values(model, names, group.answers)
-        for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
-            best = [names[row.index(max(row))]] if classes else []
-            cells[table.kept[int(name)]] = [*best, *(f"{value:.6g}" for value in row), *as_cells(more)]
-            predicted += 1
+    molecules = 0
+    for part, groups in run.of_molecules(table, None):
+        cells: dict[int, list[str]] = {}
+        for group in groups:
+            sure = uncertainty_values(model, names, group.answers)
+            for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
+                best = [names[row.index(max(row))]] if classes else []
+                number = part.kept[int(name) - molecules]
+                cells[number] = [*best, *(f"{value:.6g}" for value in row), *as_cells(more)]
+        molecules += len(part.kept)
+        rows = [[*row, *cells.get(i, [""] * len(added))] for i, row in enumerate(part.rows)]
+        yield PredictedTable([*table.header, *added], rows, len(cells))
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
-    rows = [[*row, *cells[i]] for i, row in enumerate(table.rows)]
-    return PredictedTable([*table.header, *added], rows, predicted)
 
 
 # ---- how sure, as columns ----
@@ -250,6 +298,10 @@ def as_cells(values: Mapping[str, Any]) -> list[str]:
     return cells
 
 
+def _namer(names: Sequence[str], prefix: str | None, first: int) -> Callable[[int], str]:
+    return lambda i: str(first + i) if prefix is None else f"{prefix}{names[i]}"
+
+
 def raise_error(error: TapnetError) -> None:
     """What to do with an error, where the first one is to end a prediction."""
     raise error
@@ -258,6 +310,9 @@ def raise_error(error: TapnetError) -> None:
 def _note_unused(dataset: GraphDataset, model: SavedModel) -> None:
     if note := features_note(dataset, reads_edges=model.network.reads_edges):
         warnings.warn(f"{printable(dataset.name)}: {note}", DataNote, stacklevel=2)
+
+
+_COUNTED = ("categories", "node_label_values", "edge_label_values")  # what the note counts of a data set
 
 
 class _Run(NamedTuple):
@@ -269,12 +324,48 @@ class _Run(NamedTuple):
     confidence: float | None
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
+        names = dataset.graph_names or range(len(dataset))
         with self._counting(len(dataset), dataset.name) as advance:
-            for start in range(0, len(dataset), GRAPHS_AT_ONCE):
-                numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
-                names = dataset.graph_names or range(len(dataset))
-                yield self._predicted(dataset.subset(numbers), [f"{prefix}{names[i]}" for i in numbers])
-                advance(len(numbers))
+            for group in self._groups(dataset, lambda i: f"{prefix}{names[i]}", advance):
+                if group.graphs:
+                    _note_unused(dataset, self.model)
+                yield group
+
+    def of_molecules(
+        self, parts: MoleculeParts, prefix: str | None
+    ) -> Iterator[tuple[MoleculePart, list[PredictedGroup]]]:
+        """Without a prefix molecules are called by their numbers."""
+        first, last = 0, None
+        values: dict[str, set[Hashable]] = {key: set() for key in _COUNTED}
+        with self._counting(parts.num_rows, parts.name) as advance:
+            for part in parts:
+                groups: list[PredictedGroup] = []
+                if part.dataset is not None:
+                    if not first:
+                        warnings.warn(parts.description, stacklevel=2)
+                    dataset = part.dataset.with_features(self.model.features)
+                    name_of = _namer(dataset.graph_names or (), prefix, first)
+                    groups = list(self._groups(dataset, name_of, advance))
+                    if any(group.graphs for group in groups):
+                        last = dataset
+                    for key, found in values.items():
+                        found.update(getattr(dataset, key) or ())
+                    first += len(dataset)
+                advance(len(part.rows) - len(part.kept))
+                yield part, groups
+        for note in parts.notes:
+            warnings.warn(note, stacklevel=2)
+        if last is not None:
+            counted: dict[str, Any] = {key: tuple(found) for key, found in values.items() if found}
+            _note_unused(replace(last, **counted), self.model)
+
+    def _groups(
+        self, dataset: GraphDataset, name_of: Callable[[int], str], advance: Callable[[int], None]
+    ) -> Iterator[PredictedGroup]:
+        for start in range(0, len(dataset), GRAPHS_AT_ONCE):
+            numbers = range(start, min(start + GRAPHS_AT_ONCE, len(dataset)))
+            yield self._predicted(dataset.subset(numbers), [name_of(i) for i in numbers])
+            advance(len(numbers))
 
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
         group: list[tuple[str, FileGraph]] = []
@@ -298,6 +389,8 @@ class _Run(NamedTuple):
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
             found = [self._predicted(dataset, names)]
+            if found[0].graphs:
+                _note_unused(dataset, self.model)
         except TapnetError as error:
             if len(group) == 1:
                 self.on_error(error)
@@ -312,7 +405,6 @@ class _Run(NamedTuple):
                 return PredictedGroup([], Answers(torch.empty(0, self.model.card.shape.num_classes)))
             encoded, names = encoded.subset(known), [names[i] for i in known]
         found = self.model.answer(encoded, self.confidence)
-        _note_unused(dataset, self.model)
         finite = found.values.isfinite().all(dim=1)
         for i in (~finite).nonzero().flatten().tolist():
             self.on_error(DataError(f"{names[i]}: the model's answer is not a number"))

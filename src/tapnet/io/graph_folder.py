@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -38,11 +38,12 @@ from tapnet.data.convert import (
 )
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError
-from tapnet.files import counted, printable
+from tapnet.files import counted, printable, reading
 from tapnet.io._plain_text import NUMBER
 from tapnet.io.archive import Place, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
 from tapnet.io.graph_file import read_graph, read_plain_graph
+from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.node_link import PlainGraph
 from tapnet.io.tables import LABELS, TARGETS, Listing, list_graphs
 from tapnet.progress import counting
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 # as GraphDataset.to_networkx calls them
 LABEL, ATTRIBUTES, WEIGHT, SELF_LOOP = "label", "attributes", "weight", "self_loop"
+LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; nodes and ends of edges of a part
 
 
 # ---- what its attributes mean ----
@@ -468,27 +470,97 @@ def read_graphs(
     listing = _listing(place, target, task)
     if not listing.files:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
-    graphs = []
-    with counting(len(listing.files), f"reading {name}") as advance:
-        for file in listing.files:
-            graphs.append(FileGraph.read(place if place.is_file() else place / file))
-            advance(1)
-    schema, edges, notes = NodeSchema.of(graphs), EdgeSchema.of(graphs), []
+    files = [place if place.is_file() else place / file for file in listing.files]
+    found = _read_large(files, name, str(place), directed) or _read_all(files, name, str(place), directed)
+    schema, edges, notes = found.schema, found.edges, []
     if schema.category is None and schema.texts:
         texts = printable(", ".join(schema.texts))[:200]
         notes.append(f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}")
-    elif schema.category is None and not schema.numbers and (partial := _partial_attribute(graphs)):
-        notes.append(f"{partial}: it is left aside, and a node is its degree")
+    elif found.partial:
+        notes.append(f"{found.partial}: it is left aside, and a node is its degree")
     if from_text := (*schema.from_text, *(f"{name} of edges" for name in edges.from_text)):
         notes.append(f"{place}: numbers, though they are stored as text: {printable(', '.join(from_text))[:200]}")
     if any(edges):
         notes.append(f"{place}: read of the edges: {edges}")
-    if not directed and (count := sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)):
-        notes.append(directions_note(place, count, len(graphs)))
-    dataset = join(graphs, [schema] * len(graphs), name=name, edges=edges, source=str(place), directed=directed)
-    notes += filter(None, [categories_note(dataset)])
-    dataset = listing.apply(replace(dataset, notes=(*notes, *dataset.notes)))
+    if not directed and found.directed:
+        notes.append(directions_note(place, found.directed, len(files)))
+    notes += filter(None, [categories_note(found.dataset)])
+    dataset = listing.apply(replace(found.dataset, notes=(*notes, *found.dataset.notes)))
     return dataset if features is None else dataset.with_features(features)
+
+
+class _Read(NamedTuple):
+    dataset: GraphDataset
+    schema: NodeSchema
+    edges: EdgeSchema
+    directed: int  # graphs with an edge in one direction
+    partial: str  # the attribute that would describe nodes if all had it
+
+
+def _read_all(files: Sequence[Place], name: str, source: str, directed: bool) -> _Read:
+    with counting(len(files), f"reading {name}") as advance:
+        return _join_all([_read_file(file, advance) for file in files], name, source, directed)
+
+
+def _read_large(files: Sequence[Place], name: str, source: str, directed: bool) -> _Read | None:
+    """The same, in memory for some graphs at a time; None where they are few, or do not go together."""
+    if not all(isinstance(file, Path) for file in files):
+        return None
+    with reading(source):
+        if sum(file.stat().st_size for file in files if isinstance(file, Path)) < LARGE_BYTES:
+            return None
+    parts, graphs = MappedParts(), list[FileGraph]()
+    first: _Read | None = None
+    one_way = nodes = ends = 0
+    attributes, common, unread = set[str](), list[set[str]](), list[set[str]]()
+    try:
+        with counting(len(files), f"reading {name}") as advance:
+            for number, file in enumerate(files, 1):
+                graphs.append(_read_file(file, advance))
+                nodes, ends = nodes + graphs[-1].size, ends + graphs[-1].edge_index.size
+                if number < len(files) and (not ends or nodes + ends <= VALUES_AT_ONCE):
+                    continue
+                part = _join_all(graphs, name, source, directed, first and first.edges)
+                first = first or part
+                if (part.schema, part.edges) != (first.schema, first.edges):
+                    return None
+                parts.add(part.dataset)
+                attributes.update(*(map(str, (*g.columns, *g.lacking)) for g in graphs))
+                common = [set.intersection(*common, *(set(g.columns) for g in graphs))]
+                of_nodes = {what for what in part.dataset.not_read if what.startswith("node")}
+                of_edges = set(part.dataset.not_read) - of_nodes
+                unread = [of_nodes & unread[0], of_edges | unread[1]] if unread else [of_nodes, of_edges]
+                one_way, nodes, ends, graphs = one_way + part.directed, 0, 0, []
+        if first is None or (_may_be_partial(first.schema) and attributes - common[0] - {SELF_LOOP}):
+            return None
+        dataset = replace(parts.dataset(), not_read=tuple(sorted(unread[0]) + sorted(unread[1])))
+    except (NotInPartsError, DataError, OSError):
+        return None  # as a whole they are read, or it is said what is wrong
+    kind: Features = "labels" if len(dataset.node_label_values or ()) > 1 else "degrees"
+    return first._replace(dataset=dataset.with_features(kind), directed=one_way)
+
+
+def _read_file(file: Place, advance: Callable[[int], None]) -> FileGraph:
+    graph = FileGraph.read(file)
+    advance(1)
+    return graph
+
+
+def _join_all(
+    graphs: Sequence[FileGraph], name: str, source: str, directed: bool, edges: EdgeSchema | None = None
+) -> _Read:
+    """The data set of some graphs; ``edges`` is what those of others carry, where these graphs have none."""
+    schema = NodeSchema.of(graphs)
+    if edges is None or any(g.edge_index.size for g in graphs):
+        edges = EdgeSchema.of(graphs)
+    one_way = sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)
+    dataset = join(graphs, [schema] * len(graphs), name=name, edges=edges, source=source, directed=directed)
+    return _Read(dataset, schema, edges, one_way, _partial_attribute(graphs) if _may_be_partial(schema) else "")
+
+
+def _may_be_partial(schema: NodeSchema) -> bool:
+    """Whether nothing describes the nodes, perhaps because not all have it."""
+    return schema.category is None and not schema.texts and not schema.numbers
 
 
 def graph_names(path: str | Path) -> list[str]:

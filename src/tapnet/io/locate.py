@@ -78,9 +78,9 @@ def _folders(data_dir: str | Path | None) -> list[tuple[Path, str]]:
 
 
 def _not_found(name: str, entry: CatalogEntry | None, looked: list[str]) -> str:
-    near = did_you_mean(name, CATALOG) or "."
-    known = "" if entry else f" The paper's sets are {', '.join(CATALOG)}{near}"
-    here = "" if entry else f"there is no file or folder {name}, and "
+    near = did_you_mean(name, CATALOG)
+    known = "" if entry else f" The paper's sets are {', '.join(CATALOG)}."
+    here = "" if entry else f"there is no file or folder {name}{f'{near} ' if near else ', and '}"
     return (
         f"{here}{name} is not in {', '.join(looked)}. Put its folder or {name}.zip into a folder and name that "
         f"folder by data_dir or TAPNET_DATA.{known}"
@@ -100,6 +100,6 @@ def _download(entry: CatalogEntry | None, name: str, not_found: str) -> Source:
 
 def _reason(error: BaseException) -> BaseException:
     """What the layers of an HTTP library wrapped: "Connection refused" rather than a dump of the request."""
-    while error.__context__ is not None and not error.__suppress_context__:
-        error = error.__context__
+    while inner := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
+        error = inner
     return error

@@ -15,7 +15,7 @@ import csv
 import io
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,14 +30,16 @@ from tapnet.data.convert import IntArray, assemble, joined_edges
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.targets import DECIMAL_COMMA
 from tapnet.errors import DataError, SettingError
-from tapnet.files import counted, printable
+from tapnet.files import counted, printable, reading
 from tapnet.io.archive import Place, read_content, readable_files
 from tapnet.io.dataset_files import NODES, is_matrix_file
-from tapnet.io.tables import Listing, Table, decode_table, find_separator, list_graphs, read_table
+from tapnet.io.mapped_parts import MappedParts, NotInPartsError
+from tapnet.io.tables import Listing, Table, decode_table, list_graphs, read_table, separator, without_separator
 from tapnet.progress import counting
 
 MAX_FILE_BYTES = 1 << 27  # a dense matrix of 4,096 nodes
 MAX_NODES = 1 << 20
+LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; entries and nodes of a part
 DENSE = 0.5  # from this share of all pairs on, edges hardly tell anything
 MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays
 STRENGTH = "strength"
@@ -104,48 +106,108 @@ def read_matrices(
     listing = Listing([place.name]) if one_file else list_graphs(place, matrix_names(place), target, task)
     if not listing.files:
         raise DataError(f"{place}: no matrices (.npy, .npz, .csv) in this folder")
-    matrices = []
-    with counting(len(listing.files), f"reading {name}") as advance:
-        for file in listing.files:
-            matrices.append(read_matrix(folder / file, threshold or 0.0))
-            advance(1)
-    nodes = _node_data(folder, listing.files, matrices)
+    files = _Files(place, folder, name, threshold, directed)
+    found = _read_large(files, listing.files) or _read_all(files, listing.files)
+    dataset, nodes = found.dataset, found.nodes
+    notes = [*nodes.notes]
+    if found.asymmetric:
+        notes.append(
+            f"{place}: {found.asymmetric} of {len(listing.files)} matrices are not symmetric: an edge in one direction "
+            "counts for both, and where the two weights differ their mean counts"
+        )
+    pairs = int((dataset.nodes_per_graph * (dataset.nodes_per_graph - 1)).sum())
+    if threshold is None and pairs and dataset.num_edges > DENSE * pairs:
+        notes.append(
+            f"{place}: {dataset.num_edges / pairs:.0%} of all pairs of nodes are edges; a threshold leaves out the weak"
+        )
+    dataset = replace(dataset, threshold=threshold)
+    if nodes.is_empty and dataset.edge_weight is not None:
+        dataset = dataset.with_features("attributes")
+        notes.append(f"{place}: a node is the sum of its weights, as no table of nodes says what it is")
+    elif nodes.is_empty:  # sums that are degrees
+        dataset = replace(dataset, node_attributes=None, attribute_names=None)
+    elif nodes.label_names or nodes.number_names:
+        kinds: Features = "labels" if not nodes.number_names and nodes.columns is None else "all"
+        dataset = dataset.with_features(kinds if nodes.label_names else "attributes")
+    notes += filter(None, [categories_note(dataset)])
+    dataset = listing.apply(replace(dataset, notes=tuple(notes)))
+    return dataset if features is None else dataset.with_features(features)
+
+
+class _Files(NamedTuple):
+    """Which files are read, and how."""
+
+    place: Place
+    folder: Place
+    name: str
+    threshold: float | None
+    directed: bool
+
+
+class _Read(NamedTuple):
+    dataset: GraphDataset  # with degrees as features
+    asymmetric: int  # matrices
+    nodes: _NodeData
+
+
+def _read_all(files: _Files, names: Sequence[str]) -> _Read:
+    with counting(len(names), f"reading {files.name}") as advance:
+        return _assemble(files, names, [_matrix(files, name, advance) for name in names])
+
+
+def _read_large(files: _Files, names: Sequence[str]) -> _Read | None:
+    """The same, in memory for some matrices at a time; None where they are few, or do not go together."""
+    if not isinstance(files.folder, Path):
+        return None
+    with reading(files.place):
+        if sum((files.folder / name).stat().st_size for name in names) < LARGE_BYTES:
+            return None
+    parts, found, some = MappedParts(), list[_Read](), list[Matrix]()
+    asymmetric = values = 0
+    try:
+        with counting(len(names), f"reading {files.name}") as advance:
+            for number, name in enumerate(names, 1):
+                some.append(_matrix(files, name, advance))
+                values += some[-1].size + some[-1].weight.size
+                if number == len(names) or values > VALUES_AT_ONCE:
+                    found = [*found[:1], _assemble(files, names[number - len(some) : number], some)]
+                    if found[-1].nodes.kinds != found[0].nodes.kinds:
+                        return None
+                    parts.add(found[-1].dataset)
+                    asymmetric, values, some = asymmetric + found[-1].asymmetric, 0, []
+        return _Read(parts.dataset(), asymmetric, found[0].nodes)
+    except (NotInPartsError, DataError, OSError):
+        return None  # as a whole they are read, or it is said what is wrong
+
+
+def _matrix(files: _Files, name: str, advance: Callable[[int], None]) -> Matrix:
+    matrix = read_matrix(files.folder / name, files.threshold or 0.0)
+    advance(1)
+    return matrix
+
+
+def _assemble(files: _Files, names: Sequence[str], matrices: Sequence[Matrix]) -> _Read:
+    nodes = _node_data(files.folder, names, matrices)
     sizes = np.asarray([m.size for m in matrices], dtype=np.int64)
     dataset = assemble(
-        name=name,
+        name=files.name,
         nodes_per_graph=sizes,
         edge_index=joined_edges([m.edge_index for m in matrices], sizes),
         y=[None] * len(matrices),
         node_labels=nodes.labels,
         node_attributes=nodes.numbers,
         edge_weight=np.concatenate([m.weight for m in matrices]),
-        source=str(place),
-        directed=directed,
+        features="degrees",
+        source=str(files.place),
+        directed=files.directed,
     )
-    notes = [*nodes.notes]
-    if asymmetric := 0 if directed else sum(map(_is_asymmetric, matrices)):
-        notes.append(
-            f"{place}: {asymmetric} of {len(matrices)} matrices are not symmetric: an edge in one direction counts for "
-            "both, and where the two weights differ their mean counts"
-        )
-    pairs = int((sizes * (sizes - 1)).sum())
-    if threshold is None and pairs and dataset.num_edges > DENSE * pairs:
-        notes.append(
-            f"{place}: {dataset.num_edges / pairs:.0%} of all pairs of nodes are edges; a threshold leaves out the weak"
-        )
-    names = nodes.number_names or None
-    dataset = replace(dataset, attribute_names=names, node_columns=nodes.columns, threshold=threshold)
+    dataset = replace(dataset, notes=(), attribute_names=nodes.number_names or None, node_columns=nodes.columns)
     if nodes.labels is not None and nodes.columns is None:
         dataset = replace(dataset, label_attribute=nodes.label_names[0])
-    if nodes.labels is None and nodes.numbers is None and dataset.edge_weight is not None:
+    if nodes.is_empty:
         dataset = _with_strength(dataset)
-        notes.append(f"{place}: a node is the sum of its weights, as no table of nodes says what it is")
-    elif nodes.labels is not None or nodes.numbers is not None:
-        kinds: Features = "labels" if nodes.numbers is None and nodes.columns is None else "all"
-        dataset = dataset.with_features(kinds if nodes.labels is not None else "attributes")
-    notes += filter(None, [categories_note(dataset)])
-    dataset = listing.apply(replace(dataset, notes=tuple(notes)))
-    return dataset if features is None else dataset.with_features(features)
+    asymmetric = 0 if files.directed else sum(map(_is_asymmetric, matrices))
+    return _Read(dataset, asymmetric, nodes._replace(labels=None, numbers=None))
 
 
 def matrix_names(folder: Place) -> list[str]:
@@ -163,11 +225,11 @@ def _is_asymmetric(matrix: Matrix) -> bool:
 
 
 def _with_strength(dataset: GraphDataset) -> GraphDataset:
-    assert dataset.edge_weight is not None
+    """With the sum of each node's weights as its attribute."""
+    weight = torch.ones(dataset.num_edges) if dataset.edge_weight is None else dataset.edge_weight
     row = torch.repeat_interleave(torch.arange(dataset.num_nodes), dataset.degree)
-    strength = torch.zeros(dataset.num_nodes, dtype=torch.float64).index_add_(0, row, dataset.edge_weight.double())
-    dataset = replace(dataset, node_attributes=strength.float().unsqueeze(1), attribute_names=(STRENGTH,))
-    return dataset.with_features("attributes")
+    strength = torch.zeros(dataset.num_nodes, dtype=torch.float64).index_add_(0, row, weight.double())
+    return replace(dataset, node_attributes=strength.float().unsqueeze(1), attribute_names=(STRENGTH,))
 
 
 # ---- one matrix ----
@@ -303,8 +365,8 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
 
 def _parse_csv(text: str, file: Place) -> tuple[FloatArray, tuple[str, ...] | None]:
     """The numbers of a table, and the names of the nodes where its first line or column has them."""
-    mark, text = find_separator(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)
+    mark, content = separator(text), without_separator(io.StringIO(text, newline=""))
+    reader = csv.reader(content, delimiter=mark, skipinitialspace=True)
     lines = []
     try:
         for cells in reader:
@@ -382,6 +444,15 @@ class _NodeData(NamedTuple):
     @property
     def columns(self) -> tuple[str, ...] | None:
         return self.label_names if len(self.label_names) > 1 else None
+
+    @property
+    def kinds(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.label_names, self.number_names
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither a label nor a number."""
+        return not (self.label_names or self.number_names)
 
 
 def _node_data(folder: Place, files: Sequence[str], matrices: Sequence[Matrix]) -> _NodeData:

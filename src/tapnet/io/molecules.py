@@ -6,27 +6,44 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tapnet.data._molecule_arrays import molecule_arrays
+from tapnet.data._molecule_arrays import available_cores, molecule_arrays
 from tapnet.data.dataset import Features, GraphDataset, Task
-from tapnet.data.molecules import SHOWN, check_rdkit, molecule_dataset, name_invalid
+from tapnet.data.molecules import (
+    SHOWN,
+    check_rdkit,
+    copies_of_molecules,
+    describe_molecules,
+    molecule_codes,
+    name_invalid,
+    plain_molecules,
+)
 from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task, is_gap
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import read_content
 from tapnet.io.dataset_files import molecules_name
+from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tables import Table, decode_table, parse_table
+from tapnet.progress import counting
 
 MAX_BYTES = 1 << 30
+LARGE_ROWS = 1 << 18  # from so many molecules on, their arrays are on disk
+ROWS_PER_CORE, MOST_ROWS = 1 << 13, 1 << 17  # of a large file, read at once
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "isosmiles", "smi", "mol", "molecule", "structure")
 NAME_COLUMN = re.compile(r"(^|.*[ _-])(name|title)", re.IGNORECASE)
 ID_COLUMN = re.compile(r"((^|.*[ _-])(id|cid|cas|index|idx)|num|no\.?|unnamed: 0|)", re.IGNORECASE)
+DAMAGED_GZ = (OSError, EOFError, zlib.error)
+SMI_HEADER = ("smiles", "name")
+NO_MOLECULES = "holds no molecules"
 SDF_FIELD = re.compile(r"^> .*?<([^>\n]+)>[^\n]*\n(.*?)(?:\n[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -99,69 +116,149 @@ def read_molecule_table(
     check_rdkit()
     path = Path(path)
     table = _read_table(path)
-    columns = _Columns.choose(table, smiles, target)
+    columns = Columns.choose(table, smiles, target)
     if task is not None and target is None and not columns.targets:
         raise DataError(f"{path}: which column is the target? The columns are {table.listed()}; name one or several")
-    texts = [cell if "M  END" in cell else cell.strip() for cell in table.column(columns.smiles)]
-    places = [f"line {line}" for line in table.lines]
-    notes = []
-
-    def left_out(rows: Sequence[int], why: str, named: str | None = None) -> None:
-        more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-        named = named or ", ".join(places[i] for i in rows[:SHOWN]) + more
-        notes.append(f"{path}: {len(rows)} of {len(texts)} rows are left out, {why}: {named}")
-
+    texts = list(map(molecule_text, table.column(columns.smiles)))
+    empty, no_target, invalid = LeftOut("without a molecule"), LeftOut("without a target"), LeftOut("not valid")
+    remarks: tuple[str, ...] = ()
+    for i, text in enumerate(texts):
+        if not text:
+            empty.add(table.lines[i])
     kept = [i for i, text in enumerate(texts) if text]
-    if len(kept) < len(texts):
-        left_out([i for i, text in enumerate(texts) if not text], "without a molecule")
     if not kept:
-        raise DataError(f"{path}: no row has a molecule in the column {printable(columns.smiles)}")
+        raise columns.no_molecule(path)
     if columns.targets:
         targets = _targets(table, columns.targets, task, kept, path)
-        notes += [f"{path}: {remark}" for remark in targets.remarks]
-        if not targets.known.all():
-            left_out([kept[i] for i in np.flatnonzero(~targets.known)], "without a target")
-            kept = [kept[i] for i in np.flatnonzero(targets.known)]
+        remarks = targets.remarks
+        for i in np.flatnonzero(~targets.known):
+            no_target.add(table.lines[kept[i]])
+        kept = [kept[i] for i in np.flatnonzero(targets.known)]
         task = targets.task
-    read = molecule_arrays([texts[i] for i in kept])
-    if wrong := [i for i, atoms in zip(kept, read.num_atoms, strict=True) if not atoms]:
-        named = name_invalid([texts[i] for i in wrong], [places[i] for i in wrong])
-        if len(wrong) == len(kept):
-            raise DataError(f"{path}: no row has a valid molecule: {named}")
-        left_out(wrong, "not valid", named)
-        kept = [i for i, atoms in zip(kept, read.num_atoms, strict=True) if atoms]
+    name = name or molecules_name(path)
+    chosen = [texts[i] for i in kept]
+    read = _read_large(chosen, name, str(path)) or _read_all(chosen, name, str(path))
+    for i, valid in zip(kept, read.valid, strict=True):
+        if not valid:
+            invalid.add(table.lines[i], texts[i])
+    if read.plain is None:
+        raise invalid.nothing_left(path)
+    kept = [i for i, valid in zip(kept, read.valid, strict=True) if valid]
     found = _targets(table, columns.targets, task, kept, path) if columns.targets else None
     cells = {key: tuple(table.rows[i][c] for i in kept) for c, key in enumerate(table.header)}
     names = cells.get(columns.names or "")
-    dataset = molecule_dataset(
-        read,
-        found,
-        name=name or molecules_name(path),
-        names=names if names and any(map(str.strip, names)) else None,
-        source=str(path),
-    )
-    notes = [f"{path}: {columns.describe(found, table)}", *notes, *(f"{path}: {note}" for note in dataset.notes)]
+    names = names if names and any(map(str.strip, names)) else None
+    dataset = describe_molecules(read.plain, read.smiles, found, names)
+    copies = copies_of_molecules(dataset, read.codes, found)
+    left_out = [why.note(len(texts)) for why in (empty, no_target, invalid) if why.count]
+    described = columns.describe(found, table.header, table.decimal_commas_note(columns.targets))
+    notes = [f"{path}: {note}" for note in (described, *remarks, *left_out, *copies)]
     others = {key: column for key, column in cells.items() if key not in (columns.smiles, *columns.targets)}
     dataset = replace(dataset, notes=tuple(notes), graph_columns=others or None)
     return MoleculeTable(table.header, table.rows, dataset, kept)
 
 
-def _targets(table: _Table, names: Sequence[str], task: Task | None, rows: Sequence[int], path: Path) -> Targets:
+def _targets(table: MoleculeCells, names: Sequence[str], task: Task | None, rows: Sequence[int], path: Path) -> Targets:
     cells = {name: table.column(name) for name in names}
     columns = {name: [column[i] for i in rows] for name, column in cells.items()}
     return detect_task(columns, task, [f"{path}:{table.lines[i]}" for i in rows])
 
 
+# ---- the graphs of molecules ----
+
+
+class _Read(NamedTuple):
+    """What RDKit makes of T texts, G of which are valid molecules."""
+
+    valid: NDArray[np.bool_]  # [T]
+    smiles: list[str]  # [G]
+    codes: NDArray[np.uint64]  # [G]
+    plain: GraphDataset | None  # None where G is 0
+
+
+def _read_all(texts: Sequence[str], name: str, source: str) -> _Read:
+    found = molecule_arrays(texts)
+    read = found.valid()
+    plain = plain_molecules(read, name=name, source=source) if read.smiles else None
+    codes = np.zeros(0, np.uint64) if plain is None else molecule_codes(plain, read)
+    return _Read(found.num_atoms > 0, read.smiles, codes, plain)
+
+
+def _read_large(texts: Sequence[str], name: str, source: str) -> _Read | None:
+    """The same with arrays on disk, in memory for some molecules at a time; None of few, and where the disk is full."""
+    if len(texts) < LARGE_ROWS:
+        return None
+    parts, found, size = MappedParts(), list[_Read](), rows_at_once()
+    try:
+        with counting(len(texts), f"reading {name}") as advance:
+            for start in range(0, len(texts), size):
+                some = _read_all(texts[start : start + size], name, source)
+                if some.plain is not None:
+                    parts.add(some.plain)
+                found.append(some._replace(plain=None))
+                advance(len(some.valid))
+        smiles = [text for some in found for text in some.smiles]
+        plain = parts.dataset().with_features("labels") if smiles else None
+    except (NotInPartsError, OSError):
+        return None
+    valid, codes = (np.concatenate(column) for column in (*zip(*((s.valid, s.codes) for s in found), strict=True),))
+    return _Read(valid, smiles, codes, plain)
+
+
+def rows_at_once() -> int:
+    """How many rows of a large file are read at once."""
+    return min(MOST_ROWS, ROWS_PER_CORE * available_cores())
+
+
+def molecule_text(cell: str) -> str:
+    """The SMILES or MOL block of a cell; empty where it has none."""
+    return cell if "M  END" in cell else cell.strip()
+
+
+@dataclass
+class LeftOut:
+    """Counts rows that are left out for one reason, and keeps the first of them to name."""
+
+    why: str
+    count: int = 0
+    places: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def add(self, line: int, text: str = "") -> None:
+        """A row that begins in a line; ``text`` is the molecule that is not valid."""
+        self.count += 1
+        if len(self.places) < SHOWN:
+            self.places.append(f"line {line}")
+            self.texts.append(text)
+
+    def named(self) -> str:
+        """The first of them, and how many more there are."""
+        if any(self.texts):
+            return name_invalid(self.texts, self.places, self.count)
+        return ", ".join(self.places) + (f" and {self.count - SHOWN} more" if self.count > SHOWN else "")
+
+    def note(self, rows: int) -> str:
+        """One sentence, where the table has so many rows."""
+        return f"{self.count} of {rows} rows are left out, {self.why}: {self.named()}"
+
+    def nothing_left(self, path: Path) -> DataError:
+        """The error where every row with a molecule is left out."""
+        return DataError(f"{path}: no row has a valid molecule: {self.named()}")
+
+
 # ---- which column is what ----
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
+    """The columns with the molecules, the targets and the names."""
+
     smiles: str
     targets: tuple[str, ...]
     names: str | None
 
     @classmethod
-    def choose(cls, table: _Table, smiles: str | None, target: str | Sequence[str] | None) -> _Columns:
+    def choose(cls, table: MoleculeCells, smiles: str | None, target: str | Sequence[str] | None) -> Columns:
+        """Those that are named, or else found."""
         chosen = table.find(smiles) if smiles is not None else table.smiles_column()
         others = [name for name in table.header if name != chosen]
         named = [name for name in others if NAME_COLUMN.fullmatch(name)]
@@ -171,23 +268,28 @@ class _Columns(NamedTuple):
             raise DataError(f"{table.path}: the column {chosen} holds the molecules and cannot be the target")
         return cls(chosen, tuple(targets), next((n for n in named if n not in targets), None))
 
-    def describe(self, targets: Targets | None, table: _Table) -> str:
+    def no_molecule(self, path: Path) -> DataError:
+        """The error where no row has a molecule."""
+        return DataError(f"{path}: no row has a molecule in the column {printable(self.smiles)}")
+
+    def describe(self, targets: Targets | None, header: Sequence[str], remark: str = "") -> str:
         """Which column is what, in one line."""
-        rest = [name for name in table.header if name not in (self.smiles, *self.targets, self.names)]
+        rest = [name for name in header if name and name not in (self.smiles, *self.targets, self.names)]
         parts = [
             f"molecules from the column {printable(self.smiles)}",
             "no target" if targets is None else targets.note,
-            table.decimal_commas_note(self.targets),
+            remark,
             f"names from {printable(self.names)}" if self.names else "",
-            f"left aside: {table.listed(rest):.200}" if any(rest) else "",
+            f"left aside: {printable(', '.join(rest)):.200}" if rest else "",
         ]
         return "; ".join(filter(None, parts))
 
 
-class _Table(Table):
-    """A table of molecules."""
+class MoleculeCells(Table):
+    """A table of molecules as text."""
 
     def smiles_column(self) -> str:
+        """The column of SMILES, by its name."""
         lower = [name.lower().replace(" ", "_") for name in self.header]
         found = [self.header[lower.index(word)] for word in SMILES_NAMES if word in lower]
         found = found or [name for name in self.header if "smiles" in name.lower()]
@@ -226,14 +328,19 @@ def _counts_rows(cells: Sequence[str]) -> bool:
 # ---- files ----
 
 
-def _read_table(path: Path) -> _Table:
-    text = _read_text(path)
-    kind = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
-    if kind in (".sdf", ".sd"):
-        return _read_sdf(text, path)
-    if kind == ".smi":
-        return _read_smi(text, path)
-    return _Table(*parse_table(text, path, "\t" if kind == ".tsv" else None))
+def _read_table(path: Path) -> MoleculeCells:
+    text, kind = _read_text(path), file_kind(path)
+    if kind == "sdf":
+        records = list(sdf_records(io.StringIO(text, newline="\n")))
+        header = sdf_header(record for _, record in records)
+        rows = [(line, [record.get(key, "") for key in header]) for line, record in records]
+    elif kind == "smi":
+        header, rows = SMI_HEADER, list(smi_rows(io.StringIO(text, newline="")))
+    else:
+        return MoleculeCells(*parse_table(text, path, "\t" if kind == "tsv" else None))
+    if not rows:
+        raise DataError(f"{path}: {NO_MOLECULES}")
+    return MoleculeCells(path, header, [row for _, row in rows], [line for line, _ in rows])
 
 
 def _read_text(path: Path) -> str:
@@ -242,35 +349,49 @@ def _read_text(path: Path) -> str:
         try:
             with gzip.open(io.BytesIO(content)) as unpacked:
                 content = unpacked.read(MAX_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
+        except DAMAGED_GZ as error:
             raise DataError(f"{path}: cannot be unpacked ({error})") from None
     if len(content) > MAX_BYTES:
         raise DataError(f"{path}: larger than {MAX_BYTES >> 30} GB")
     return decode_table(content, path)
 
 
-def _read_smi(text: str, path: Path) -> _Table:
-    """SMILES and, after a space, a name in each line; the first line may be a header."""
-    lines = [(i, line.split(maxsplit=1)) for i, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    if lines and lines[0][1][0].lower() == "smiles":
-        del lines[0]
-    if not lines:
-        raise DataError(f"{path}: holds no molecules")
-    return _Table(path, ("smiles", "name"), [[*words, ""][:2] for _, words in lines], [i for i, _ in lines])
+def file_kind(path: Path) -> Literal["csv", "tsv", "smi", "sdf"]:
+    """What a file of molecules is, by its ending."""
+    ending = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+    kinds: dict[str, Literal["csv", "tsv", "smi", "sdf"]] = {".tsv": "tsv", ".smi": "smi", ".sdf": "sdf", ".sd": "sdf"}
+    return kinds.get(ending, "csv")
 
 
-def _read_sdf(text: str, path: Path) -> _Table:
-    """Each record's MOL block as the column ``molecule``, its title as ``name``, and its data fields."""
-    fields: list[Mapping[str, str]] = []
-    begins, line = [], 1
-    for record in re.split(r"^\$\$\$\$[^\n]*\n?", text.replace("\r\n", "\n"), flags=re.MULTILINE):
-        if record.strip():
-            block, end, data = record.partition("M  END")
+def smi_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """SMILES and, after a space, a name in each line, with the line's number; the first line may be a header."""
+    number, first = 0, True
+    for some in lines:
+        for line in some.splitlines():
+            number += 1
+            if words := line.split(maxsplit=1):
+                if not first or words[0].lower() != "smiles":
+                    yield number, [*words, ""][:2]
+                first = False
+
+
+def sdf_records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each record's MOL block as ``molecule``, its title as ``name``, and its data fields; with the line of each."""
+    record: list[str] = []
+    begin = 1
+    for line in chain(lines, ["$$$$"]):
+        if not line.startswith("$$$$"):
+            record.append(line.replace("\r\n", "\n"))
+            continue
+        text = "".join(record)
+        if text.strip():
+            block, end, data = text.partition("M  END")
             own = {"molecule": f"{block}{end}\n", "name": block.partition("\n")[0].strip()}
-            fields.append(own | {key: value.strip() for key, value in SDF_FIELD.findall(data) if key not in own})
-            begins.append(line)
-        line += record.count("\n") + 1
-    if not fields:
-        raise DataError(f"{path}: holds no molecules")
-    header = tuple(dict.fromkeys(key for row in fields for key in row))
-    return _Table(path, header, [[row.get(key, "") for key in header] for row in fields], begins)
+            yield begin, own | {key: value.strip() for key, value in SDF_FIELD.findall(data) if key not in own}
+        begin += len(record) + 1
+        record = []
+
+
+def sdf_header(records: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """The fields of all records, in the order in which they come up."""
+    return tuple(dict.fromkeys(key for record in records for key in record))

@@ -47,8 +47,7 @@ def read_layout(
         raise SettingError(f"{layout.root}: smiles is for tables of molecules, which this is not")
     if threshold is not None and kind != "matrices":
         raise SettingError(f"{layout.root}: threshold is for matrices, which these are not")
-    if directed and kind == "molecules":
-        raise SettingError(f"{layout.root}: the bonds of molecules have no directions")
+    check_directions(layout, directed)
     if kind == "molecules":
         return read_molecules(layout.root, smiles, target, task, name=name, features=features)
     if kind == "matrices":
@@ -61,3 +60,9 @@ def read_layout(
             f"{layout.root}: target and task are for tables of molecules and folders of graphs, which this is not"
         )
     return (read_tu if kind == "tu" else read_text)(place, name=name, features=features, directed=directed)
+
+
+def check_directions(layout: Layout, directed: bool) -> None:
+    """Raises a SettingError where directions are asked for that such files do not have."""
+    if directed and layout.kind == "molecules":
+        raise SettingError(f"{layout.root}: the bonds of molecules have no directions")

@@ -10,11 +10,13 @@ columns, some of which are the targets.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -31,9 +33,10 @@ LABELS, TARGETS = "labels.csv", "targets.csv"
 FILE_ENDINGS = ".graphml, .json, .npy, .npz and .csv"
 MAX_TABLE_BYTES = 1 << 27
 INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
-EXCEL_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\r?', re.IGNORECASE)
+EXCEL_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?', re.IGNORECASE)
 NO_SEPARATOR = re.compile(r'"[^"]*"|(?<=\d),(?=\d)')  # what is quoted, and decimal commas
 SHOWN = 3  # files or rows in a note
+NO_ROWS = "a table has a header and one row for each entry"
 
 
 # ---- any table ----
@@ -115,55 +118,80 @@ def read_table_text(path: Place, limit: int = MAX_TABLE_BYTES) -> str:
 
 def decode_table(content: bytes, path: Place) -> str:
     """The content of a file as text; a DataError where it is none."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        excel = "; in Excel, save it as 'CSV UTF-8'" if ".csv" in path.name.lower() else ""
-        raise DataError(f"{path}: not UTF-8 text{excel}") from None
-    if "\0" in text:
-        raise DataError(f"{path}: not text: it has NUL bytes")
-    return text
+    return "".join(decode_blocks([content], path))
 
 
-def find_separator(text: str) -> tuple[str, str]:
-    """What stands between the cells of a table, by its first line, and the text to read.
+def decode_blocks(blocks: Iterable[bytes], path: Place) -> Iterator[str]:
+    """``decode_table`` of a file that is read in blocks."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    for block in chain(blocks, [b""]):
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError:
+            excel = "; in Excel, save it as 'CSV UTF-8'" if ".csv" in path.name.lower() else ""
+            raise DataError(f"{path}: not UTF-8 text{excel}") from None
+        if "\0" in text:
+            raise DataError(f"{path}: not text: it has NUL bytes")
+        if text:
+            yield text
 
-    Excel's line ``sep=;`` says it and is not read: it becomes an empty line, so that lines keep their numbers.
-    """
-    first, end, rest = text.partition("\n")
-    if said := EXCEL_SEPARATOR.fullmatch(first):
-        return said[1], end + rest
-    bare = NO_SEPARATOR.sub("", first)
-    return max(",;\t", key=bare.count), text
+
+def separator(text: str) -> str:
+    """What stands between the cells of a table, by its first line, which may be Excel's ``sep=;``."""
+    first = text.partition("\n")[0]
+    said = EXCEL_SEPARATOR.fullmatch(first.rstrip("\r\n"))
+    return said[1] if said else max(",;\t", key=NO_SEPARATOR.sub("", first).count)
+
+
+def without_separator(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a table with an empty one in place of Excel's ``sep=;``."""
+    for number, line in enumerate(lines):
+        yield line if number or not EXCEL_SEPARATOR.fullmatch(line.rstrip("\r\n")) else "\n"
 
 
 def parse_table(text: str, path: Place, mark: str | None = None) -> Table:
     """``read_table`` of text; ``mark`` separates the cells, by default what the first line says."""
-    found, text = find_separator(text)
-    mark = mark or found
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
-    rows, begins, end = [], [], 0
-    try:
-        for row in lines:
-            if any(map(str.strip, row)):
-                rows.append(row)
-                begins.append(end + 1)
-            end = lines.line_num
-    except csv.Error as error:
-        raise DataError(f"{path}:{lines.line_num}: not a table ({error})") from None
+    mark = mark or separator(text)
+    rows = list(table_rows(io.StringIO(text, newline=""), path, mark))
     if len(rows) < 2:
-        raise DataError(f"{path}: a table has a header and one row for each entry")
-    names = tuple(map(str.strip, rows[0]))
-    if not names[-1]:  # columns without a name and a value, which a spreadsheet left behind
-        names = names[: max(next((i for i in range(len(row), 0, -1) if row[i - 1].strip()), 1) for row in rows)]
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise DataError(f"{path}:{begins[0]}: two columns are called {printable(twice[0])!r}")
-    width = len(names)
-    for row, line in zip(rows[1:], begins[1:], strict=True):
-        if any(map(str.strip, row[width:])):
-            raise DataError(f"{path}:{line}: {counted(len(row), 'cell')} where the header has {width}")
-    return Table(path, names, [[*row[:width], *[""] * (width - len(row))] for row in rows[1:]], begins[1:], mark)
+        raise DataError(f"{path}: {NO_ROWS}")
+    (_, header), *rest = rows
+    return Table(path, tuple(header), [row for _, row in rest], [line for line, _ in rest], mark)
+
+
+def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[int, list[str]]]:
+    """The header of a table, then its rows, each with the line in which it begins.
+
+    Args:
+        lines: The lines of the file, with their ends.
+        path: The file, for errors.
+        mark: What separates the cells.
+
+    Yields:
+        Rows as wide as the header; blank ones are left out.
+
+    Raises:
+        DataError: A line is wrong, or two columns have one name; the message names the line.
+    """
+    reader = csv.reader(without_separator(lines), delimiter=mark)
+    width = end = 0
+    try:
+        for row in reader:
+            begin, end = end + 1, reader.line_num
+            if not any(map(str.strip, row)):
+                continue
+            if not width:
+                row = list(map(str.strip, row))
+                while not row[-1]:  # columns that a spreadsheet left behind
+                    row.pop()
+                width = len(row)
+                if twice := [name for i, name in enumerate(row) if name in row[:i]]:
+                    raise DataError(f"{path}:{begin}: two columns are called {printable(twice[0])!r}")
+            if any(map(str.strip, row[width:])):
+                raise DataError(f"{path}:{begin}: {counted(len(row), 'cell')} where the header has {width}")
+            yield begin, [*row[:width], *[""] * (width - len(row))]
+    except csv.Error as error:
+        raise DataError(f"{path}:{reader.line_num}: not a table ({error})") from None
 
 
 # ---- the graphs of a folder, and what a table says of them ----
@@ -341,8 +369,8 @@ def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
     """
     text = read_table_text(table)
     by_name = _by_name(there)
-    mark, text = find_separator(text)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)
+    content = without_separator(io.StringIO(text, newline=""))
+    lines = csv.reader(content, delimiter=separator(text), skipinitialspace=True)
     classes: dict[str, str] = {}
     try:
         graph, label = _columns(next(filter(None, lines), []), table, by_name)

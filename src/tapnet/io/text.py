@@ -10,6 +10,8 @@ import io
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,9 +22,11 @@ from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import counted
 from tapnet.io._plain_text import BOM, NUMBER, not_plain_text
-from tapnet.io.archive import Place, read_content
+from tapnet.io.archive import UNREADABLE, Place, read_content
+from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tables import FILE_ENDINGS
 
+LARGE_BYTES, LINES_AT_ONCE = 1 << 30, 1 << 18  # of files that are read in parts
 READ_AS = f"; this is read as the text of GIN and DGCNN, while files of one graph are {FILE_ENDINGS}"
 
 
@@ -41,7 +45,41 @@ def read_text(file: Place, *, name: str, features: Features | None = None, direc
     Raises:
         DataError: A line is wrong; the message names the file and the line.
     """
-    text = read_content(file).removeprefix(BOM)
+    dataset = _read_large(file, name, directed) or _parse(read_content(file).removeprefix(BOM), file, name, directed)
+    return dataset.with_features(features or ("labels" if len(dataset.node_label_values or ()) > 1 else "degrees"))
+
+
+def _read_large(file: Place, name: str, directed: bool) -> GraphDataset | None:
+    """In memory for some graphs at a time; None where the file is small, or has to be read as a whole."""
+    if not isinstance(file, Path) or file.stat().st_size < LARGE_BYTES:
+        return None
+    parts = MappedParts()
+    try:
+        with file.open("rb") as stream:
+            lines = (line if line.endswith(b"\n") else line + b"\n" for line in stream if not line.isspace())
+            graphs = _count(next(lines, b"").removeprefix(BOM), 1)
+            while graphs > 0:
+                some: list[bytes] = []
+                count = 0
+                while count < graphs and len(some) < LINES_AT_ONCE:
+                    header = next(lines, b"")
+                    some += [header, *islice(lines, _count(header, 2))]
+                    count += 1
+                parts.add(_parse(b"".join([b"%d\n" % count, *some]), file, name, directed))
+                graphs -= count
+            return parts.dataset() if next(lines, None) is None else None
+    except (NotInPartsError, DataError, OverflowError, *UNREADABLE):
+        return None  # as a whole it is read, or it is said what is wrong
+
+
+def _count(line: bytes, words: int) -> int:
+    """The number at the beginning of a line of so many words."""
+    if len(line.split()) != words or not line.split()[0].isdigit():
+        raise NotInPartsError
+    return int(line.split()[0])
+
+
+def _parse(text: bytes, file: Place, name: str, directed: bool) -> GraphDataset:
     if not text.isascii():
         raise not_plain_text(file)
     numbers, start, line = _tokens(text, file)
@@ -123,7 +161,7 @@ def read_text(file: Place, *, name: str, features: Features | None = None, direc
         y=whole(start[headers] + 1, headers),
         node_labels=tags,
         node_attributes=attributes,
-        features=features,
+        features="degrees",
         source=str(file),
         directed=directed,
     )

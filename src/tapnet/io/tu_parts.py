@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -10,21 +9,17 @@ from itertools import islice
 from typing import IO, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from tapnet._loops.jit import Array
 from tapnet.data.convert import assemble, one_way_note
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, GraphDataset
-from tapnet.files import cache_dir
 from tapnet.io.archive import UNREADABLE
 from tapnet.io.dataset_files import Layout
+from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tu import TU_PARTS, open_text, part_files
 
 LARGE_BYTES = 1 << 30  # of text: smaller data sets are read as a whole
 NODES_AT_ONCE, LINES_AT_ONCE = 1 << 18, 1 << 16
-
-_COUNTED = ("node_labels", "edge_labels", "degrees")  # numbers of values, which each part counts for itself
 
 
 def read_large_tu(layout: Layout) -> GraphDataset | None:
@@ -43,12 +38,8 @@ def read_large_tu(layout: Layout) -> GraphDataset | None:
         return None
     try:
         return _read(layout)
-    except (_NotInOrder, ValueError, OverflowError, Warning, *UNREADABLE):
+    except (NotInPartsError, ValueError, OverflowError, Warning, *UNREADABLE):
         return None
-
-
-class _NotInOrder(Exception):
-    """The files cannot be read in one go."""
 
 
 def _table(lines: Iterable[str], dtype: type) -> Array:
@@ -72,7 +63,7 @@ class _Rows:
             rows = _table(some, self.dtype)
             self.columns = self.columns or rows.shape[1]
             if rows.shape[1] != self.columns or not np.isfinite(rows).all():
-                raise _NotInOrder
+                raise NotInPartsError
             self.rest = np.concatenate([self.rest, rows]) if len(self.rest) else rows
         return True
 
@@ -80,7 +71,7 @@ class _Rows:
         while (len(self.rest) < count or self.columns is None) and self._more():
             pass
         if len(self.rest) < count:
-            raise _NotInOrder
+            raise NotInPartsError
         rows, self.rest = self.rest[:count], self.rest[count:]
         return rows
 
@@ -101,26 +92,6 @@ class _Rows:
         return not len(self.rest)
 
 
-class _Growing:
-    """An array on disk that grows at its end."""
-
-    def __init__(self, dtype: Any, shape: tuple[int, ...]) -> None:
-        folder = cache_dir() / "parsed"
-        folder.mkdir(parents=True, exist_ok=True)
-        self.file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - mapped as long as the data set is used
-        self.dtype, self.shape, self.ends = dtype, shape, [0]
-
-    def append(self, rows: Array) -> None:
-        self.file.write(np.ascontiguousarray(rows, self.dtype).data)
-        self.ends.append(self.ends[-1] + len(rows))
-
-    def mapped(self) -> Array:
-        self.file.flush()
-        if not self.ends[-1]:
-            return np.empty((0, *self.shape), self.dtype)
-        return np.memmap(self.file, self.dtype, "r+", shape=(self.ends[-1], *self.shape))
-
-
 def _read(layout: Layout) -> GraphDataset:
     name = layout.prefix
     files = part_files(layout.place, name)
@@ -133,7 +104,7 @@ def _read(layout: Layout) -> GraphDataset:
         with open_text(files["graph_labels"]) as lines:
             labels = _table(lines, np.int64)
         if labels.shape[1] != 1:
-            raise _NotInOrder
+            raise NotInPartsError
         classes, y = np.unique(labels[:, 0], return_inverse=True)
         return _Assembly(layout, rows, y, classes.tolist()).read()
 
@@ -141,21 +112,20 @@ def _read(layout: Layout) -> GraphDataset:
 class _Assembly:
     def __init__(self, layout: Layout, rows: Mapping[str, _Rows], y: Array, classes: Sequence[Hashable]) -> None:
         self.layout, self.rows, self.y, self.classes = layout, rows, y, classes
-        self.arrays: dict[str, _Growing] = {}
-        self.values: dict[str, list[Sequence[Hashable]]] = {key: [] for key in _COUNTED}  # of each part
-        self.sizes: list[Array] = []
-        self.edges = 0
+        self.parts = MappedParts()
 
     def read(self) -> GraphDataset:
         graph = node = 0
-        self._append("rowptr", np.zeros(1, np.int64))
         while not self.rows["graph_indicator"].at_end():
             sizes = self._next_graphs(graph)
             self._add(graph, node, sizes)
             graph, node = graph + len(sizes), node + int(sizes.sum())
         if graph != len(self.y) or not all(rows.at_end() for rows in self.rows.values()):
-            raise _NotInOrder
-        return self._dataset()
+            raise NotInPartsError
+        dataset = self.parts.dataset()
+        if len(dataset.node_label_values or ()) > 1:
+            return dataset.with_features("labels")
+        return dataset if dataset.node_attributes is None else dataset.with_features("attributes")
 
     def _next_graphs(self, graph: int) -> Array:
         """The sizes of the next graphs, about NODES_AT_ONCE nodes in all."""
@@ -167,14 +137,14 @@ class _Assembly:
             indicator.rest = indicator.rest[:0]
         numbers = np.concatenate(parts)[:, 0]
         if (np.diff(numbers) < 0).any():
-            raise _NotInOrder
+            raise NotInPartsError
         last = numbers[-1]
         numbers = np.concatenate([numbers, indicator.take_up_to(last)[:, 0]])  # to the end of the last graph
         if numbers[0] != graph + 1 or (np.diff(numbers) < 0).any() or last > len(self.y):
-            raise _NotInOrder
+            raise NotInPartsError
         sizes = np.bincount(numbers - graph - 1)
         if not sizes.all():  # left out by read_tu, with a note
-            raise _NotInOrder
+            raise NotInPartsError
         return sizes
 
     def _add(self, graph: int, node: int, sizes: Array) -> None:
@@ -183,7 +153,7 @@ class _Assembly:
         edges = self.rows["A"].take_up_to(node + nodes) - node - 1
         owner = np.repeat(np.arange(len(sizes)), sizes)
         if len(edges) and (edges.min() < 0 or edges.max() >= nodes or (owner[edges[:, 0]] != owner[edges[:, 1]]).any()):
-            raise _NotInOrder
+            raise NotInPartsError
         data: dict[str, Any] = {}
         for key, rows in self.rows.items():
             if key in NODE_AND_EDGE_DATA:
@@ -195,55 +165,9 @@ class _Assembly:
             y=self.y[graph : graph + len(sizes)],
             values={"y": self.classes},
             features="degrees",
+            source=str(self.layout.place),
             **data,
         )
         if one_way_note(edges.T, part):  # read_tu says it
-            raise _NotInOrder
-        self.sizes.append(sizes)
-        self._append("rowptr", part.rowptr[1:].numpy() + self.edges)
-        self.edges += part.num_edges
-        loops = torch.zeros(nodes, dtype=torch.bool) if part.self_loop is None else part.self_loop
-        assert isinstance(part.x, Tensor)
-        found = {"col": part.col, "degrees": part.x, "self_loop": loops}
-        found |= {key: getattr(part, key) for key in data}
-        for key, tensor in found.items():
-            self._append(key, tensor.numpy())
-        values = {"node_labels": part.node_label_values, "edge_labels": part.edge_label_values}
-        for key, some in {**values, "degrees": part.categories}.items():
-            self.values[key].append(some or ())
-
-    def _append(self, key: str, rows: Array) -> None:
-        if key not in self.arrays:
-            self.arrays[key] = _Growing(rows.dtype, rows.shape[1:])
-        self.arrays[key].append(rows)
-
-    def _dataset(self) -> GraphDataset:
-        values: dict[str, tuple[Any, ...]] = {}
-        tensors: dict[str, Any] = {}
-        for key, growing in self.arrays.items():
-            array = growing.mapped()
-            if key in _COUNTED:  # from each part's own numbers to those of all
-                values[key] = tuple(sorted({value for some in self.values[key] for value in some}))
-                position = {value: i for i, value in enumerate(values[key])}
-                for some, start, end in zip(self.values[key], growing.ends, growing.ends[1:], strict=False):
-                    array[start:end] = np.array([position[value] for value in some], np.int64)[array[start:end]]
-            tensors[key] = torch.from_numpy(array)
-        sizes = np.concatenate(self.sizes)
-        loops = tensors.pop("self_loop")
-        dataset = GraphDataset(
-            name=self.layout.prefix,
-            node_ptr=torch.from_numpy(np.concatenate([[0], np.cumsum(sizes)])),
-            y=torch.from_numpy(self.y.astype(np.int64)),
-            classes=tuple(self.classes),
-            x=tensors.pop("degrees"),
-            categories=values["degrees"],
-            features="degrees",
-            node_label_values=values.get("node_labels"),
-            edge_label_values=values.get("edge_labels"),
-            self_loop=loops if bool(loops.any()) else None,
-            source=str(self.layout.place),
-            **tensors,
-        )
-        if len(dataset.node_label_values or ()) > 1:
-            return dataset.with_features("labels")
-        return dataset if dataset.node_attributes is None else dataset.with_features("attributes")
+            raise NotInPartsError
+        self.parts.add(part)

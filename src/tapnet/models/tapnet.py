@@ -7,11 +7,12 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import PlainValidator, model_validator
+from pydantic import Field, PlainValidator, model_validator
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from tapnet.data.batch import GraphBatch
-from tapnet.data.dataset import GraphDataset
+from tapnet.data.dataset import GraphDataset, Task
 from tapnet.data.features import FeatureRows
 from tapnet.errors import SettingError
 from tapnet.models.base import GraphClassifier, Outputs, micro_batches_within
@@ -67,8 +68,9 @@ class TAPNetSettings(Settings):
     vote_scale: VoteScale = "nodes"
     learn_connectivity: bool = False
     edge_votes: bool = False  # whether votes read what edges carry
+    ensemble_size: Annotated[int, Field(ge=1, le=100)] = 1  # networks that are trained side by side; logits are means
 
-    ADDED_LATER = ("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes")
+    ADDED_LATER = ("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes", "ensemble_size")
 
     @model_validator(mode="after")
     def _check_pool(self) -> TAPNetSettings:
@@ -109,6 +111,10 @@ class TAPNet(GraphClassifier):
     classified by two dense layers. With ``aux``, or a pooling layer that has losses, there is a loss to be added in
     training, which a call does not return:
     ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``.
+
+    With ``ensemble_size=K`` it is K such networks with initial weights of their own, and its logits are the means of
+    theirs. The auxiliary loss then has a term that makes each of them learn from its own error. Levels, embeddings
+    and pooling layers are those of the first.
 
     Args:
         in_channels (int): the number of categories, or of float features.
@@ -164,12 +170,25 @@ class TAPNet(GraphClassifier):
         widths = [hidden_channels, *pooled]
         read = 3 * (sum(widths) if s.readout == "all" else widths[-1])
         self.classifier = Classifier(read, s.classifier_channels, num_classes, s.activation, s.classifier_dropout)
+        one = s.replace(ensemble_size=1).to_dict()
+        shape: dict[str, Any] = {"mean_nodes": mean_nodes, "edge_channels": edge_channels}
+        others = [TAPNet(in_channels, num_classes, **shape, **one) for _ in range(1, s.ensemble_size)]
+        self.others = nn.ModuleList(others)  # of the ensemble
 
     def outputs(self, batch: GraphBatch) -> Outputs:
-        """The logits, and while training the pooling layers' loss, if they have one."""
+        """The logits, and while training the loss of pooling layers and of an ensemble, if there is one."""
         levels = list(self.levels(batch))
         logits = self.classifier(self.readouts(levels))
         losses = [level.loss for level in levels if level.loss is not None] if self.training else []
+        if self.others:
+            given = self.scaled(batch)
+            rest = [member.outputs(given) for member in self.others if isinstance(member, TAPNet)]
+            each = torch.stack([logits, *(outputs.logits for outputs in rest)])
+            logits = each.mean(dim=0)
+            if self.training:
+                losses += [outputs.auxiliary for outputs in rest if outputs.auxiliary is not None]
+                losses = [loss / len(each) for loss in losses]
+                losses.append(ensemble_loss(each, batch.y, self.task))
         return Outputs(logits, torch.stack(losses).sum() if losses else None)
 
     def levels(self, batch: GraphBatch) -> Iterator[Pooled]:
@@ -199,9 +218,31 @@ class TAPNet(GraphClassifier):
         """As few groups as the pooling layer that takes the most memory allows."""
 
         def elements(nodes: int) -> int:
-            return max((pool.elements(nodes) for pool in self.pools), default=0)  # type: ignore[operator]
+            most = max((pool.elements(nodes) for pool in self.pools), default=0)  # type: ignore[operator]
+            return self.settings.ensemble_size * most
 
         return micro_batches_within(graphs, sizes, elements) if elements(1) else (graphs,)
+
+
+def ensemble_loss(logits: Tensor, y: Tensor | None, task: Task) -> Tensor:
+    """What the mean loss of the networks of an ensemble has above the loss of their mean logits.
+
+    Added to the latter, it lets each network learn as if it were alone. Cross-entropies differ from a convex function
+    of the logits, and the squared error from the square, by terms that are linear in the logits: these cancel out, so
+    that the targets only say which are missing.
+
+    Args:
+        logits: ``[K, B, C]`` or ``[K, B, T]``, of each network.
+        y: ``[B, T]`` with NaN for what is missing; None if nothing is. Classes are not looked at.
+        task: the kind of the targets.
+    """
+    mean = logits.mean(dim=0)
+    if task == "classification":
+        return (logits.logsumexp(dim=2).mean(dim=0) - mean.logsumexp(dim=1)).mean()
+    convex = softplus if task == "multilabel" else torch.square
+    above = convex(logits).mean(dim=0) - convex(mean)
+    there = torch.ones_like(above) if y is None else (~y.isnan()).to(above.dtype)
+    return (above * there).sum() / there.sum().clamp(min=1)
 
 
 def _setups(s: TAPNetSettings, mean_nodes: float | None, edge_channels: int) -> Iterator[PoolSetup]:

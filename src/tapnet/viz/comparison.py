@@ -59,7 +59,7 @@ def plot_comparison(comparison: str | Path | Comparison) -> Figure:
     towards = "higher is better" if METRICS[table.metric].higher_is_better else "lower is better"
     left.set_xlabel(f"{metric_title(table.metric)} of each fold, and the mean\n({towards})", fontsize=8)
     words = f"difference from {table.reference:.{LONGEST_NAME}}, 95 % interval"
-    words += "\n(filled: significant; shaded: too small to be seen)"
+    words += "\n(filled: significant; shaded: seen less than four times in five)"
     right.set_xlabel(words, fontsize=8, parse_math=False)
     for ax in (left, right):
         ax.tick_params(labelsize=8)

@@ -1,0 +1,263 @@
+"""Files of molecules of any size: read in parts, in memory for some thousand rows at a time."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapnet.data._molecule_arrays import MoleculeArrays, canonical_smiles, is_valid, molecule_arrays
+from tapnet.data.dataset import GraphDataset
+from tapnet.data.molecules import (
+    assemble_molecules,
+    canonical_digests,
+    check_rdkit,
+    have_copies,
+    is_mixture,
+    molecule_codes,
+    molecule_notes,
+)
+from tapnet.errors import DataError
+from tapnet.files import reading
+from tapnet.io.archive import UNREADABLE, read_content
+from tapnet.io.dataset_files import molecules_name
+from tapnet.io.molecules import (
+    DAMAGED_GZ,
+    MAX_BYTES,
+    NO_MOLECULES,
+    SMI_HEADER,
+    Columns,
+    LeftOut,
+    MoleculeCells,
+    file_kind,
+    molecule_text,
+    rows_at_once,
+    sdf_header,
+    sdf_records,
+    smi_rows,
+)
+from tapnet.io.tables import NO_ROWS, decode_blocks, separator, table_rows
+
+MOST_WAITING = 4  # times as many rows wait until a part is full
+BLOCK_BYTES = 1 << 20
+
+Row = tuple[int, list[str]]  # the line in which it begins, and its cells
+
+
+class MoleculePart(NamedTuple):
+    """Some rows of a file of molecules.
+
+    Attributes:
+        rows: ``[R]`` the cells of each row.
+        dataset: The molecules of these rows; None where none is valid.
+        kept: ``[G]`` the row, of these, of each molecule.
+    """
+
+    rows: list[list[str]]
+    dataset: GraphDataset | None
+    kept: list[int]
+
+
+class MoleculeParts:
+    """What ``read_molecule_table`` reads without a target, part by part.
+
+    The file is first gone through for errors, then read once by each iteration, and once more where molecules may be
+    copies of each other. In memory are one part and 8 bytes for each row. Files of any size are read, but for .gz files
+    that unpack to more than 1 GB.
+
+    Args:
+        path: A .csv or .tsv with a header, a .smi or an .sdf, each also compressed as .gz.
+        smiles: The column of SMILES; by default the one that is called so.
+        name: The name of the data sets; by default that of the file.
+        multiple: A part has so many molecules, or a multiple; fewer at the end, or where hardly any row is valid.
+
+    Attributes:
+        header: The names of the columns.
+        num_rows: The number of rows.
+        description: Which column is what, in one line.
+        notes: After an iteration: what was left out, and how many molecules are mixtures or copies.
+
+    Raises:
+        DataError: The file is not such a table; the message names the line or the columns.
+        SettingError: RDKit is not installed.
+    """
+
+    header: tuple[str, ...]
+
+    def __init__(
+        self, path: str | Path, smiles: str | None = None, *, name: str | None = None, multiple: int = 1
+    ) -> None:
+        check_rdkit()
+        self.path, self.multiple, self.notes = Path(path), multiple, tuple[str, ...]()
+        self.name = name or molecules_name(self.path)
+        self._kind, self._packed = file_kind(self.path), self.path.suffix.lower() == ".gz"
+        self._content = None if self.path.is_file() else read_content(self.path, MAX_BYTES + 1)  # a pipe is read once
+        self._signed = self._signature()
+        self._mark = self._check_text()
+        self._scan(smiles)
+
+    # ---- the file ----
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        try:
+            with self.path.open("rb") if self._content is None else io.BytesIO(self._content) as stream:
+                if not self._packed:
+                    yield stream
+                    return
+                try:
+                    with gzip.open(stream) as unpacked:
+                        yield unpacked  # type: ignore[misc]
+                except DAMAGED_GZ as error:
+                    raise DataError(f"{self.path}: cannot be unpacked ({error})") from None
+        except UNREADABLE as error:
+            raise DataError(f"{self.path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+    def _signature(self) -> tuple[int, ...]:
+        if self._content is not None:
+            return ()
+        with reading(self.path):
+            found = self.path.stat()
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+    def _check_unchanged(self) -> None:
+        if self._signature() != self._signed:
+            raise DataError(f"{self.path}: was changed while it was read; read it again")
+
+    def _check_text(self) -> str:
+        """Whether all of it is text; gives the mark that separates its cells."""
+        with self._open() as stream:
+            texts = decode_blocks(self._blocks(stream), self.path)
+            mark = separator(next(texts, ""))
+            for _ in texts:
+                pass
+        return "\t" if self._kind == "tsv" else mark
+
+    def _blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
+        size = 0
+        while block := stream.read(BLOCK_BYTES):
+            size += len(block)
+            if size > MAX_BYTES and (self._packed or self._content is not None):
+                raise DataError(f"{self.path}: larger than {MAX_BYTES >> 30} GB")
+            yield block
+
+    # ---- its rows ----
+
+    def _rows(self) -> Iterator[Row]:
+        ends = "\n" if self._kind == "sdf" else ""
+        with self._open() as stream, io.TextIOWrapper(stream, "utf-8-sig", newline=ends) as lines:
+            if self._kind == "sdf":
+                for line, record in sdf_records(lines):
+                    yield line, [record.get(key, "") for key in self.header]
+            elif self._kind == "smi":
+                yield from smi_rows(lines)
+            else:
+                yield from islice(table_rows(lines, self.path, self._mark), 1, None)
+
+    def _read_header(self) -> tuple[str, ...]:
+        if self._kind == "smi":
+            return SMI_HEADER
+        ends = "\n" if self._kind == "sdf" else ""
+        with self._open() as stream, io.TextIOWrapper(stream, "utf-8-sig", newline=ends) as lines:
+            if self._kind == "sdf":
+                return sdf_header(record for _, record in sdf_records(lines))
+            return tuple(next(table_rows(lines, self.path, self._mark), (0, ()))[1])
+
+    def _scan(self, smiles: str | None) -> None:
+        """Goes through all rows for errors, and for what has to be known of all of them."""
+        self.header = self._read_header()
+        rows = self._rows()
+        first = next(rows, None)
+        if first is None:
+            raise DataError(f"{self.path}: {NO_MOLECULES if self._kind in ('smi', 'sdf') else NO_ROWS}")
+        self._columns = Columns.choose(MoleculeCells(self.path, self.header, [], []), smiles, [])
+        self.description = f"{self.path}: {self._columns.describe(None, self.header)}"
+        self._molecules = self.header.index(self._columns.smiles)
+        names = None if self._columns.names is None else self.header.index(self._columns.names)
+        self.num_rows, self._names, some = 0, None, False
+        for _, row in chain([first], rows):
+            self.num_rows += 1
+            text = molecule_text(row[self._molecules])
+            some = some or bool(text)
+            if names is not None and self._names is None and row[names].strip() and text and is_valid(text):
+                self._names = names  # of a valid molecule: else they are called by their SMILES
+        if not some:
+            raise self._columns.no_molecule(self.path)
+
+    def _chunks(self) -> Iterator[list[Row]]:
+        rows, size = self._rows(), rows_at_once()
+        while some := list(islice(rows, size)):
+            yield some
+
+    # ---- its molecules ----
+
+    def __iter__(self) -> Iterator[MoleculePart]:
+        waiting: list[list[str]] = []
+        valid: list[int] = []  # the rows, of those that wait, with a valid molecule
+        read = molecule_arrays([])
+        empty, invalid = LeftOut("without a molecule"), LeftOut("not valid")
+        codes = [np.zeros(0, np.uint64)]
+        mixtures = molecules = 0
+
+        def part(count: int, rows: int) -> MoleculePart:
+            """The part with so many molecules and rows, which need to wait no more."""
+            nonlocal waiting, valid, read
+            own, read = read.split(count)
+            found = MoleculePart(waiting[:rows], self._dataset(own, waiting, valid[:count]), valid[:count])
+            codes.append(np.zeros(rows, np.uint64))
+            if found.dataset is not None:
+                codes[-1][found.kept] = molecule_codes(found.dataset, own) | np.uint64(1)  # 0: no molecule
+            waiting, valid = waiting[rows:], [i - rows for i in valid[count:]]
+            return found
+
+        for chunk in self._chunks():
+            texts = [molecule_text(row[self._molecules]) for _, row in chunk]
+            chosen = [i for i, text in enumerate(texts) if text]
+            found = molecule_arrays([texts[i] for i in chosen])
+            good = {i for i, atoms in zip(chosen, found.num_atoms.tolist(), strict=True) if atoms}
+            for i, ((line, _), text) in enumerate(zip(chunk, texts, strict=True)):
+                if i not in good:
+                    (invalid if text else empty).add(line, text)
+            valid += [len(waiting) + i for i in sorted(good)]
+            waiting += [row for _, row in chunk]
+            read = MoleculeArrays.join([read, found.valid()])
+            molecules += len(good)
+            mixtures += sum(map(is_mixture, found.valid().smiles))
+            if full := len(valid) // self.multiple * self.multiple:
+                yield part(full, valid[full - 1] + 1)
+            if waiting and (not valid or len(waiting) > MOST_WAITING * max(len(chunk), self.multiple)):
+                yield part(len(valid), len(waiting))
+        if waiting:
+            yield part(len(valid), len(waiting))
+        self._check_unchanged()
+        if not molecules:
+            raise invalid.nothing_left(self.path)
+        left_out = [why.note(self.num_rows) for why in (empty, invalid) if why.count]
+        notes = molecule_notes(molecules, mixtures, self._copies(np.concatenate(codes)))
+        self.notes = tuple(f"{self.path}: {note}" for note in (*left_out, *notes))
+
+    def _dataset(self, read: MoleculeArrays, rows: Sequence[Sequence[str]], kept: Sequence[int]) -> GraphDataset | None:
+        if not kept:
+            return None
+        names = None if self._names is None else [rows[i][self._names] for i in kept]
+        return assemble_molecules(read, None, name=self.name, names=names, source=str(self.path))
+
+    def _copies(self, codes: NDArray[np.uint64]) -> int:
+        """How many molecules have a copy; their rows have these codes, or 0."""
+        alike = have_copies(codes) & (codes > 0)
+        if not alike.any():
+            return 0
+        digests, start = [], 0
+        for chunk in self._chunks():
+            texts = [molecule_text(chunk[i][1][self._molecules]) for i in np.flatnonzero(alike[start:][: len(chunk)])]
+            digests.append(canonical_digests(canonical_smiles(texts) if any("\n" in text for text in texts) else texts))
+            start += len(chunk)
+        self._check_unchanged()
+        return int(have_copies(np.concatenate(digests)).sum())
