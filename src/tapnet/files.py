@@ -135,6 +135,11 @@ def reading(name: object) -> Iterator[None]:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things: ``1 graph``, ``2 graphs``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def printable(text: object) -> str:
     r"""The text in one line, with control characters and the like as escapes such as \x1b."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))

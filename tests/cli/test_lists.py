@@ -85,3 +85,28 @@ def test_a_broken_data_set_is_one_line(tmp_path):
     result = tapnet("datasets", tmp_path)
     assert result.returncode == 1
     assert result.stderr.splitlines() == [f"tapnet: {tmp_path / 'X_A.txt'}:2: 'x' where a whole number belongs"]
+
+
+def test_datasets_reads_as_train_does(tmp_path):
+    lines = [f"{'C' * (i + 1)},{i}.5,{i % 2}" for i in range(12)]
+    (tmp_path / "t.csv").write_text("\n".join(["smiles,a,b", *lines]))
+    unclear = tapnet("datasets", "t.csv", cwd=tmp_path)
+    assert (unclear.returncode, len(unclear.stderr.splitlines())) == (1, 1)
+    assert "--target" in unclear.stderr
+    read = tapnet("datasets", "t.csv", "--target", "b", cwd=tmp_path)
+    assert "the largest class has 50.0 %" in read.stdout
+    assert (read.stderr.count("classification by b"), read.stdout.count("classification by b")) == (1, 0)
+    rows = json.loads(tapnet("datasets", "t.csv", "--target", "a", "--json", cwd=tmp_path).stdout)["datasets"]
+    assert rows[0]["task"] == "regression"
+    assert any("regression of a" in note for note in rows[0]["notes"])
+    missing = tapnet("datasets", "t.csv", "--smiles", "smile", cwd=tmp_path)
+    assert "did you mean smiles" in missing.stderr
+
+
+def test_data_without_a_target_are_listed_as_such(tmp_path):
+    (tmp_path / "g.json").write_text('{"nodes": [{"id": 0}, {"id": 1}], "links": [{"source": 0, "target": 1}]}')
+    listed = tapnet("datasets", "g.json", cwd=tmp_path)
+    assert "no target" in listed.stdout
+    assert "largest class" not in listed.stdout
+    (row,) = json.loads(tapnet("datasets", "g.json", "--json", cwd=tmp_path).stdout)["datasets"]
+    assert (row["task"], row["largest_class"]) == (None, None)

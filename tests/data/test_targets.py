@@ -96,3 +96,36 @@ def test_numbers_are_kept_and_text_is_read_alike(cells):
     np.testing.assert_array_equal(values, np.array([np.nan if c is None else c for c in cells], np.float32))
     text = detect_task({"p": ["" if c is None else repr(c) for c in cells]}, "regression")
     np.testing.assert_array_equal(text.y[:, 0], values)
+
+
+def test_dashes_are_gaps_among_numbers_and_words_elsewhere():
+    found = detect_task({"p": ["1.5", "-", "2", "–", "?", "--"]})
+    assert found.task == "regression"
+    np.testing.assert_array_equal(found.y[:, 0], np.float32([1.5, *[np.nan] * 1, 2, *[np.nan] * 3]))
+    (remark,) = found.remarks
+    assert "4 cells" in remark
+    assert "p" in remark
+    assert detect_task({"p": ["1", "0", "-"]}).y.tolist() == [1, 0, -1]
+    assert detect_task({"p": ["+", "-", "+"]}).classes == ("+", "-")
+    assert not detect_task({"p": ["1.5", "2", ""]}).remarks
+
+
+@pytest.mark.parametrize("odd", [">10", "n.d.", "1,5", "3.000,5"])
+def test_a_column_of_decimals_with_something_else_holds_no_classes(odd):
+    with pytest.raises(DataError) as error:
+        detect_task({"p": ["0.5", "1", "0.5", "2.5", odd]}, rows=[f"t.csv:{i}" for i in range(2, 7)])
+    assert all(word in str(error.value) for word in ("t.csv:6", "p", odd))
+    assert detect_task({"p": ["0.5", "1", "0.5", "2.5", odd]}, "classification").task == "classification"
+    assert detect_task({"p": ["0", "1", "0", "1", "unknown"]}).classes == ("0", "1", "unknown")
+
+
+def test_numbers_with_commas_are_no_classes():
+    with pytest.raises(DataError, match=r"row 0: p: '4,3'.*1234\.5"):
+        detect_task({"p": ["4,3", "4,4", "4,3"]})
+
+
+def test_classes_that_differ_only_in_case_or_spaces_are_remarked():
+    (remark,) = detect_task({"p": ["Yes", "yes", "no ", "No  way", "no way"]}).remarks
+    assert "'Yes', 'yes'" in remark
+    assert "'No  way', 'no way'" in remark
+    assert not detect_task({"p": ["yes", "no", "no "]}).remarks

@@ -83,10 +83,10 @@ def test_windows_line_ends_and_blank_lines_are_no_mistake(tmp_path):
         ("A", "1, 2\n3, 4\n", r"SMALL_A.txt:2: edge 3, 4 joins graph 1 and graph 2"),
         ("A", "1, 2\n2, x\n", r"SMALL_A.txt:2: 'x' where a whole number belongs"),
         ("A", "1, 2\n2, 1.5\n", r"SMALL_A.txt:2: '1.5' where a whole number belongs"),
-        ("A", "1, 2\n2\n", r"SMALL_A.txt:2: 1 values where 2 belong"),
+        ("A", "1, 2\n2\n", r"SMALL_A.txt:2: 1 value where 2 belong"),
         ("A", "1, 2, 3\n2, 1, 3\n", r"SMALL_A.txt:1: 3 values where 2 belong"),
         ("A", "1, 99999999999999999999\n", r"SMALL_A.txt:1: 99999999999999999999 is too large"),
-        ("A", "1, 2\n   \n2, 1\n", r"SMALL_A.txt:2: 1 values where 2 belong"),
+        ("A", "1, 2\n   \n2, 1\n", r"SMALL_A.txt:2: 1 value where 2 belong"),
         ("A", "1, 2\n2, 1_0\n", r"SMALL_A.txt:2: '1_0' where a whole number belongs"),
         ("A", "", r"SMALL_A.txt: the file is empty"),
         ("A", "\n\n", r"SMALL_A.txt: the file is empty"),
@@ -391,6 +391,44 @@ def test_a_text_is_read_if_every_neighbour_is_a_node_and_every_count_fits(tmp_pa
         return
     with pytest.raises(DataError, match=r"T.txt:\d+: "):
         read(file)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    folder = write(tmp_path)
+    plain = read(folder)
+    for file in folder.iterdir():
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    (tmp_path / "SMALL.txt").write_text(GOOD_TEXT, encoding="utf-8-sig")
+    assert_same(read(folder), plain)
+    assert len(read(tmp_path / "SMALL.txt")) > 0
+    assert_same(read(archive(folder, tmp_path / "SMALL.zip")), plain)
+
+
+def test_utf_16_is_said(tmp_path):
+    folder = write(tmp_path)
+    file = folder / "SMALL_A.txt"
+    file.write_text(file.read_text(), encoding="utf-16")
+    with pytest.raises(DataError, match=r"SMALL_A\.txt:1: not plain text: it is UTF-16"):
+        read(folder)
+
+
+def test_files_that_are_not_read_are_told_what_to_use(tmp_path):
+    for name in ("graphs.pkl", "graphs.pt"):
+        (tmp_path / name).write_bytes(b"PK\x03\x04")
+        with pytest.raises(DataError, match=rf"{name}.*GraphDataset\.from_pyg"):
+            read(tmp_path / name)
+    with pytest.raises(DataError, match=r"graphs\.pkl.*GraphDataset\.from_pyg"):
+        read(tmp_path)
+    (tmp_path / "one.edgelist").write_text("0 1 {}\n1 2 {}\n")
+    with pytest.raises(DataError, match=r"edgelist:1: .*text of GIN and DGCNN.*\.graphml"):
+        read(tmp_path / "one.edgelist")
+
+
+def test_several_texts_are_shown_in_short(tmp_path):
+    for number in range(9):
+        np.savetxt(tmp_path / f"s{number}.txt", np.eye(3))
+    with pytest.raises(DataError, match=r"s0\.txt, s1\.txt, s2\.txt and 6 more.*matrices are \.csv"):
+        read(tmp_path)
 
 
 # ---- a text of more than fits into memory ----

@@ -444,8 +444,8 @@ def test_the_table_orders_the_graphs_and_gives_their_classes(tmp_path, table):
         ("graph\na\n", "labels.csv:1: the first line is a header"),
         ("a,ring\nb,star\n", "labels.csv:1: the first line is a header"),
         ("graph,class\n", "labels.csv: lists no graphs"),
-        ("graph,class\na,ring\nd,star\n", "labels.csv:3: 'd' is no graph file beside it"),
-        ("graph,class\n../MINE/a,ring\n", "labels.csv:2: '../MINE/a' is no graph file beside it"),
+        ("graph,class\na,ring\nd,star\n", "labels.csv:3: 'd' is no graph file in this folder"),
+        ("graph,class\n../MINE/a,ring\n", "labels.csv:2: '../MINE/a' is no graph file in this folder"),
         ("graph,class\na,ring\nb\n", "labels.csv:3: a file's name and its class belong here, not 'b'"),
         ("graph,class\na,\n", "labels.csv:2: a file's name and its class belong here"),
         ("graph,class\na,ring\na.json,star\n", "labels.csv:3: a.json is listed twice"),
@@ -731,7 +731,7 @@ def test_the_columns_of_a_table_are_in_its_parsed_copy(tmp_path, monkeypatch):
     [
         ("", "targets.csv: a table has a header"),
         ("file\na\n", "targets.csv:1: the first column names the files"),
-        ("file,y\na,1\nd,0\n", "targets.csv:3: 'd' is no graph file beside it"),
+        ("file,y\na,1\nd,0\n", "targets.csv:3: 'd' is no graph file in this folder"),
         ("file,y\na,1\na.json,0\n", "targets.csv:3: a.json is listed twice"),
         ("file,y\na,1\nb,2,3\n", "targets.csv:3: 3 cells where the header has 2"),
         ("file,y\na,\nb,\n", "the target column y is empty"),
@@ -749,6 +749,61 @@ def test_both_tables_are_not_mixed_up(tmp_path):
     (folder / "labels.csv").write_text("graph,class\na,x\nb,y\n")
     with pytest.warns(UserWarning, match=r"the targets are those of targets\.csv; labels\.csv is left aside"):
         assert load_dataset(folder).task == "regression"
+
+
+# ---- numbers that are stored as text ----
+
+
+@pytest.mark.parametrize(
+    ("texts", "category", "numbers"),
+    [
+        (["0.5", "1", "-2e-3"], None, ("x",)),
+        (["1", "2", "3"], "x", ()),  # may be names
+        (["0.5", "1", "C"], "x", ()),
+        (["0.5", "nan", "1"], "x", ()),
+    ],
+)
+def test_texts_that_are_numbers_with_a_fraction_are_numbers(texts, category, numbers):
+    assert schema(path_of(*texts, attribute="x"))[:2] == (category, numbers)
+    assert schema(path_of(*texts))[:2] == ("label", ())  # a label is a category whatever it holds
+
+
+@pytest.mark.parametrize("ending", ["graphml", "json"])
+def test_numbers_and_weights_that_are_stored_as_text_are_read_and_said(tmp_path, ending):
+    folder = tmp_path / "MINE"
+    folder.mkdir()
+    for name in "pq":
+        graph = path_of("1", "-0.25", "1e2", attribute="x")
+        nx.set_edge_attributes(graph, {edge: str(2 + i) for i, edge in enumerate(graph.edges)}, "weight")
+        write(graph, folder / f"{name}.{ending}")
+    with pytest.warns(UserWarning, match="stored as text: x, weight of edges"):
+        dataset = load_dataset(folder, features="attributes")
+    assert dataset.x[:3, 0].tolist() == [1, -0.25, 100]
+    assert sorted(set(dataset.edge_weight.tolist())) == [2, 3]
+
+
+def test_labels_that_hardly_recur_are_said(tmp_path):
+    folder = folder_of(tmp_path, a=path_of(*(f"{i},5" for i in range(150)), attribute="x"))
+    with pytest.warns(UserWarning, match=r"150 different node labels \(x\) on 150 nodes.*decimal commas"):
+        load_dataset(folder)
+    folder = folder_of(tmp_path / "other", a=path_of(*(f"{i % 70}" for i in range(150)), attribute="x"))
+    assert not load_dataset(folder).notes
+
+
+# ---- files of other formats ----
+
+
+def test_a_file_of_another_format_is_named(tmp_path):
+    folder = folder_of(tmp_path, "graph,class\na,ring\nb,star\n", a=path_of("C"))
+    (folder / "b.edgelist").write_text("0 1\n")
+    with pytest.raises(DataError, match=r"labels\.csv:3: 'b' .*there is b\.edgelist.*\.graphml, \.json"):
+        read(folder)
+
+
+def test_labels_as_excel_writes_them(tmp_path):
+    folder = folder_of(tmp_path, "sep=;\ngraph;class\na;Yes\nb;yes \n", a=path_of("C"), b=path_of("C"))
+    with pytest.warns(UserWarning, match=r"only in case or spaces: 'Yes', 'yes'"):
+        assert load_dataset(folder).classes == ("Yes", "yes")
 
 
 # ---- more than fits into memory ----

@@ -1,5 +1,6 @@
 """Folders of adjacency matrices: formats, thresholds, tables of nodes and targets, and what is wrong with them."""
 
+import csv
 import io
 import tracemalloc
 import warnings
@@ -159,10 +160,14 @@ CSR = {"indices": [0], "indptr": [0, 1, 1], "data": [1.0], "shape": [2, 2], "for
         ("a.npz", npz(**CSR | {"format": b"\xff\xfe"}), "csr, csc and coo"),
         ("a.csv", b"", "holds no matrix"),
         ("a.csv", b"\xff\xfe", "not UTF-8"),
-        ("a.csv", b"smiles,y\nCCO,1\nCC,0\n\nC,1", ":1: 'smiles' where a number of an adjacency matrix belongs"),
+        (
+            "a.csv",
+            b"smiles,y\nCCO,1\nCC,0\n\nC,1",
+            ":1: 'smiles' in column 1, where a number of an adjacency",
+        ),
         ("a.csv", b"0,1\n1,x\n", ":2: 'x' in column 2"),
         ("a.csv", b"0,1\n,0\n", ":2: '' in column 1"),
-        ("a.csv", b"0,1\n1\n", ":2: 1 numbers where the first row has 2"),
+        ("a.csv", b"0,1\n1\n", ":2: 1 number where the first row has 2"),
         ("a.csv", b"0,nan\n1,0\n", "nan in row 1, column 2"),
     ],
 )
@@ -296,7 +301,7 @@ def test_nodes_that_matrix_and_table_name_are_matched_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("tables", "reason"),
     [
-        ({"nodes.csv": "name,x\nA,1\n"}, "nodes.csv: 1 nodes where the matrix a.npy has 3"),
+        ({"nodes.csv": "name,x\nA,1\n"}, "nodes.csv: 1 node where the matrix a.npy has 3"),
         ({"nodes.csv": "name,x\nA,1\nB,\nC,3\n"}, "nodes.csv:3: x is empty"),
         ({"nodes.csv": "name,x\nA,1\nB,inf\nC,3\n"}, "nodes.csv:3: x is inf"),
         ({"nodes.csv": "name,x,x\nA,1,2\n"}, "two columns are called 'x'"),
@@ -305,7 +310,7 @@ def test_nodes_that_matrix_and_table_name_are_matched_by_name(tmp_path):
             {"a.nodes.csv": "name,x\nA,1\nB,2\nC,3\n", "b.nodes.csv": "name,z\nA,1\nB,2\nC,3\n"},
             "b.nodes.csv: its columns are z, those of",
         ),
-        ({"targets.csv": "file,y\na,1\nd,0\n"}, "targets.csv:3: 'd' is no graph file beside it"),
+        ({"targets.csv": "file,y\na,1\nd,0\n"}, "targets.csv:3: 'd' is no graph file in this folder"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, tables, reason):
@@ -315,6 +320,57 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, tables, reas
     with pytest.raises(DataError) as error:
         load_dataset(folder)
     assert reason in str(error.value)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("comma", [False, True])
+@pytest.mark.parametrize("top", ["names", "numbers", "none"])
+@pytest.mark.parametrize("left", ["names", "numbers", "none"])
+def test_names_on_every_side_and_decimal_commas(tmp_path, mark, comma, top, left):
+    names = {"names": ["Precuneus, L", "Insula", "3rd"], "numbers": ["0", "1", "2"], "none": None}
+    header, index = names[top], names[left]
+    rows = [[f"{weight}".replace(".", "," if comma and mark != "," else ".") for weight in row] for row in PATH]
+    if index:
+        rows = [[name, *row] for name, row in zip(index, rows, strict=True)]
+    if header:
+        rows.insert(0, [*[""] * bool(index), *header])
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=mark).writerows(rows)
+    found = read_matrix(tmp_path / "a.csv")
+    assert found.names == (tuple(header or index) if header or index else None)
+    assert found.weight.tolist() == [2, 2, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x,1,2\n3,0,3\n2,3,0\n",
+        "0,x,2\n1,0,3\n2,3,0\n",
+        "x\n",
+        "5,6,7\n0,1,2\n1,0,3\n2,3,0\n",
+        "0,1\n1,2\n2,0\n",  # the edges of a triangle
+        "0,5\n",
+    ],
+)
+def test_a_wrong_cell_is_no_name(tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError, match=r"a\.csv"):
+        read_matrix(tmp_path / "a.csv")
+
+
+def test_a_list_of_edges_is_named(tmp_path):
+    for text in ("0,1\n1,2\n2,3\n3,4\n", "source,target\n0,1\n1,2\n2,3\n3,4\n"):
+        (tmp_path / "a.csv").write_text(text)
+        with pytest.raises(DataError, match=r"adjacency matrix.*list of edges.*write_graphml"):
+            read_matrix(tmp_path / "a.csv")
+
+
+def test_tables_of_nodes_may_have_decimal_commas(tmp_path):
+    folder = folder_of(tmp_path, "file,y\na,1\nb,0\n", a=PATH, b=RING)
+    (folder / "nodes.csv").write_text("name;x\nA;0,5\nB;2\nC;-1,25\n")
+    with pytest.warns(UserWarning, match="x has decimal commas"):
+        dataset = load_dataset(folder)
+    assert dataset.node_attributes[:3, 0].tolist() == [0.5, 2, -1.25]
 
 
 # ---- more than fits into memory ----

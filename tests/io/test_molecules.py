@@ -218,6 +218,40 @@ def test_rows_without_a_part_are_in_no_part_of_the_split(tmp_path):
     assert [part.tolist() for part in (split.train, split.validation, split.test)] == [[0, 2], [5], [3]]
 
 
+SMILES = ["C", "CC", "CCC", "CCCC", "CCCCC", "CCCCCC", "CO", "CCO", "CN", "CCN", "CF", "CCF"]
+
+
+def written(path, mark, cells, header="y"):
+    lines = [mark.join(["smiles", header]), *(f"{s}{mark}{c}" for s, c in zip(SMILES, cells, strict=True))]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_decimal_commas_are_numbers_and_said(tmp_path):
+    numbers = [i / 4 for i in range(12)]
+    file = written(tmp_path / "t.csv", ";", [f"{n:.2f}".replace(".", ",") for n in numbers])
+    for target in ("y", None):
+        dataset = read_molecules(file, target=target)
+        assert (dataset.task, dataset.y[:, 0].tolist()) == ("regression", numbers)
+        assert "y has decimal commas" in dataset.notes[0]
+    assert read_molecule_table(file, target=[]).rows[1] == ["CC", "0,25"]
+
+
+def test_dashes_among_numbers_are_gaps_that_are_counted(tmp_path):
+    file = written(tmp_path / "t.csv", ",", [*(f"{i}.5" for i in range(10)), "-", "?"])
+    dataset = read_molecules(file)
+    assert (dataset.task, len(dataset)) == ("regression", 10)
+    assert any("2 cells" in note and "y" in note for note in dataset.notes)
+    assert any("2 of 12 rows" in note for note in dataset.notes)
+    assert read_molecules(written(tmp_path / "s.csv", ",", ["+", "-"] * 6)).classes == ("+", "-")
+
+
+def test_a_column_without_a_name_is_not_said_to_be_left_aside(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(",smiles,y\n0,C,1\n1,CC,0\n")
+    assert "left aside" not in read_molecules(file).notes[0]
+
+
 # ---- more than fits into memory ----
 
 

@@ -244,6 +244,10 @@ def _options(
 def _with_flags(message: str) -> str:
     """The library's words for what a call can give, as options of a command."""
     message = re.sub(r"(?<=\s)dataset=", "--dataset ", message)
+    message = re.sub(r"(which column is the target\?.*; name one or several)$", r"\1 with --target", message)
+    message = re.sub(r"(which column holds the SMILES\?.*)$", r"\1; name it with --smiles", message)
+    message = re.sub(r"(no target is known; name the column to predict)", r"\1 with --target", message)
+    message = re.sub(r"\(regression\), not a class; choose that task", "not a class; choose --task regression", message)
     message = re.sub(r"; (.*)train one$", r"; \1train one with --final", message)
     message = re.sub(
         r"import the class and pass it \((pool|conv)s=.*?\)(, or register it first)?", r"name it with --\1", message
@@ -293,8 +297,8 @@ def find_cluster(
 
 
 @contextmanager
-def notes() -> Iterator[None]:
-    """The warnings of the library, each as one line on standard error, when it comes up."""
+def notes() -> Iterator[set[str]]:
+    """The warnings of the library, each as one line on standard error, when it comes up; those that were shown."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -305,4 +309,4 @@ def notes() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
-        yield
+        yield shown

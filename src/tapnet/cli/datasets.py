@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tapnet.cli.app import AsJson, DataDir, notes
+from tapnet.cli.train import Directed, NodeFeatures, Smiles, Target, Task, Threshold
 from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
 
 in_making = partial(typer.Option, rich_help_panel="Generate")
@@ -19,6 +20,12 @@ def datasets(
     names: Annotated[list[str] | None, typer.Argument(help="Names or paths; without any, the paper's ten.")] = None,
     data_dir: DataDir = None,
     download: Annotated[bool, typer.Option("--download", help="Download what is not here.")] = False,
+    features: NodeFeatures = None,
+    smiles: Smiles = None,
+    target: Target = None,
+    task: Task = None,
+    threshold: Threshold = None,
+    directed: Directed = False,
     make: Annotated[
         str | None,
         in_making(help="Generate data with a known truth: colors, triangles, needle, path or wl.", show_default=False),
@@ -44,23 +51,25 @@ def datasets(
         made = generate(make, graphs, nodes, seed)
         write_tu(made.dataset, out, made.truth)
         names = [str(out)]
-    with notes():
-        rows = [_row(name, data_dir, download, strict=bool(names)) for name in names or CATALOG]
+    options: dict[str, Any] = {"features": features, "smiles": smiles, "target": target, "task": task}
+    options |= {"threshold": threshold, "directed": directed, "data_dir": data_dir, "download": download}
+    with notes() as said:
+        rows = [_row(name, options, strict=bool(names)) for name in names or CATALOG]
     if as_json:
         print(json.dumps({"datasets": rows}, indent=2))
     else:
-        print_datasets(rows, with_notes=bool(names))
+        print_datasets(rows, bool(names), said)
     if any(row.get("problem") for row in rows):
         raise typer.Exit(1)
 
 
-def _row(name: str, data_dir: Path | None, download: bool, strict: bool) -> dict[str, Any]:
+def _row(name: str, options: dict[str, Any], strict: bool) -> dict[str, Any]:
     """A data set of the paper may be missing or broken; one that was named is an error then."""
     from tapnet.data.catalog import describe
     from tapnet.io.load import load_dataset
 
     try:
-        return describe(load_dataset(name, data_dir, download=download))
+        return describe(load_dataset(name, **options))
     except TapnetError as error:
         if strict or isinstance(error, SettingError):
             raise

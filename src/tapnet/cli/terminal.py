@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -129,8 +129,8 @@ def print_tuning(found: Tuning) -> None:
         console.print(f"[dim]Settings: {escape(str(found.file))}; {escape(use)}[/]")
 
 
-def print_datasets(rows: list[dict[str, Any]], with_notes: bool) -> None:
-    """One row per data set, and perhaps what there is to know of each."""
+def print_datasets(rows: list[dict[str, Any]], with_notes: bool, said: Collection[str] = ()) -> None:
+    """One row per data set, and perhaps what there is to know of each and was not said before."""
     table = _table("data set", "found", ">graphs", ">nodes", ">edges", ">cls", "features", "as paper")
     table.columns[0].no_wrap = table.columns[6].no_wrap = True
     table.columns[1].overflow = "fold"
@@ -144,13 +144,15 @@ def print_datasets(rows: list[dict[str, Any]], with_notes: bool) -> None:
         means = (f"{row[key]:.2f}" for key in ("mean_nodes", "mean_edges"))
         features = f"{row['num_features']} {row['features']}"
         name, place = escape(row["name"]), escape(row["place"])
-        table.add_row(name, place, str(row["graphs"]), *means, str(row["classes"]), features, verdict)
+        classes = str(row["classes"]) if row["task"] == "classification" else "[dim]–[/]"
+        table.add_row(name, place, str(row["graphs"]), *means, classes, features, verdict)
     console = Console()
     console.print(table)
     for row in rows if with_notes else ():
         largest = row["largest_class"]
-        shares = [] if largest is None else [f"the largest class has {largest} % of the graphs"]
-        text = escape("; ".join([*shares, *row["notes"]]))
+        about = row["task"] or "no target"
+        about = about if largest is None else f"the largest class has {largest} % of the graphs"
+        text = escape("; ".join([about, *(note for note in row["notes"] if note not in said)]))
         console.print(f"[dim]{escape(row['name'])}: {text}[/]", highlight=False, soft_wrap=not sys.stdout.isatty())
     if any(row["found"] is None and not row.get("problem") for row in rows):
         console.print(

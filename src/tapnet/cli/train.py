@@ -53,7 +53,7 @@ NamedSettings = Annotated[
 ]
 NodeFeatures = Annotated[
     Literal["labels", "degrees", "attributes", "all"] | None,
-    in_model(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
+    in_data(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
 ]
 Smiles = Annotated[str | None, in_data(help="Column with the SMILES of molecules.", show_default="found")]
 Target = Annotated[

@@ -122,6 +122,7 @@ def describe(dataset: GraphDataset) -> dict[str, Any]:
         "mean_nodes": round(statistics.mean_nodes, 2),
         "mean_edges": round(statistics.mean_edges, 2),
         "classes": statistics.classes,
+        "task": None if dataset.classes == (None,) else dataset.task,
         "features": dataset.features,
         "num_features": dataset.num_features,
         "class_values": dict(zip(classes, dataset.class_names or classes, strict=True)),
@@ -134,7 +135,7 @@ def describe(dataset: GraphDataset) -> dict[str, Any]:
 
 
 def _largest_class(dataset: GraphDataset) -> float | None:
-    """In percent of the graphs; None where the targets are no classes."""
-    if dataset.task != "classification":
+    """In percent of the graphs; None where the targets are no classes, or not known."""
+    if dataset.task != "classification" or dataset.classes == (None,):
         return None
     return round(100 * int(dataset.y.bincount().max()) / len(dataset), 1)

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.features import FeatureRows, MixedFeatures
+from tapnet.data.targets import DECIMAL_COMMA
 from tapnet.errors import DataError
-from tapnet.files import printable
+from tapnet.files import counted, printable
 
 REFINEMENTS = 4  # of the Weisfeiler-Lehman test
 VALUES_AT_ONCE = 1 << 21  # edges and numbers of nodes
 MOST_CLASSES = 10  # that are numbers; more than these, and than half of the graphs, are a number to predict
+MOST_CATEGORIES = 100  # of nodes; more than these, and than half of the nodes, are names or numbers
 LONGEST_LIST = 200  # characters
 
 Codes = NDArray[np.uint64]
@@ -43,30 +45,46 @@ def features_note(dataset: GraphDataset, only_edges: bool = False, reads_edges: 
     on_nodes = [what for what in dataset.not_read if not what.startswith("edge")]
     on_edges = [what for what in dataset.not_read if what.startswith("edge")]
     if own not in ("attributes", "all") and dataset.node_attributes is not None:
-        on_nodes.insert(0, _counted(dataset.node_attributes.shape[1], "node attribute"))
+        on_nodes.insert(0, counted(dataset.node_attributes.shape[1], "node attribute"))
     if own not in ("labels", "all") and labels > 1:
         on_nodes.insert(0, f"{labels} node labels")
     if dataset.edge_attributes is not None and not reads_edges:
-        on_edges.insert(0, _counted(dataset.edge_attributes.shape[1], "edge attribute"))
+        on_edges.insert(0, counted(dataset.edge_attributes.shape[1], "edge attribute"))
     if edge_labels > 1 and not reads_edges:
         on_edges.insert(0, f"{edge_labels} edge labels")
     unused = on_edges if only_edges else on_nodes + on_edges
     if not unused:
         return ""
     kinds = {"labels": "node label", "attributes": "node attribute"}
-    used = _counted(dataset.num_features, kinds.get(own, "degree"))
+    used = counted(dataset.num_features, kinds.get(own, "degree"))
     if own == "all":
         numbers = dataset.num_features - len(dataset.categories or ())
         names = dataset.attribute_names or ()
         named = f" ({printable(', '.join(names)):.{LONGEST_LIST}})" if len(names) == numbers else ""
         used = f"{len(dataset.categories or ())} categories" + (
-            f" and {_counted(numbers, 'number')}{named}" if numbers else ""
+            f" and {counted(numbers, 'number')}{named}" if numbers else ""
         )
     return f"the node features are {used}; not used: {printable(', '.join(unused)):.{LONGEST_LIST}}"
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def categories_note(dataset: GraphDataset) -> str:
+    """Says that most nodes have a category of their own, as names or numbers that are stored as text have.
+
+    Args:
+        dataset: The data set.
+
+    Returns:
+        One sentence, or an empty string where categories recur.
+    """
+    values = dataset.node_label_values or ()
+    if len(values) <= MOST_CATEGORIES or 2 * len(values) <= dataset.num_nodes:
+        return ""
+    text = [value for value in values if isinstance(value, str)]
+    commas = sum(DECIMAL_COMMA.fullmatch(value.strip()) is not None for value in text)
+    looks = ", and they look like numbers with decimal commas" if 2 * commas > len(values) else ""
+    name = f" ({printable(dataset.label_attribute):.60})" if dataset.label_attribute else ""
+    count = f"{len(values)} different node labels{name} on {dataset.num_nodes} nodes{looks}"
+    return f"{printable(dataset.name)}: {count}: nothing can be learned from labels that do not recur"
 
 
 # ---- targets ----
@@ -98,6 +116,7 @@ def check_classes(name: str, classes: Sequence[Hashable], graphs: int) -> None:
 def _number(value: Hashable) -> float:
     """A class as a number, also if it is the text of one; NaN if it is none."""
     try:
+        value = value.replace(",", ".") if isinstance(value, str) else value  # a decimal comma
         return math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return math.nan

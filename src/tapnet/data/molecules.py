@@ -48,7 +48,8 @@ def from_smiles(
     if wrong := np.flatnonzero(read.num_atoms == 0).tolist():
         named = name_invalid([texts[i] for i in wrong], [f"molecule {i}" for i in wrong])
         raise DataError(f"{len(wrong)} of {len(texts)} SMILES are not valid: {named}")
-    return molecule_dataset(read, targets, name=name, names=names)
+    dataset = molecule_dataset(read, targets, name=name, names=names)
+    return dataset if targets is None else replace(dataset, notes=(*targets.remarks, *dataset.notes))
 
 
 def _target_columns(y: Any) -> dict[str, Sequence[Any]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet.errors import SettingError
+from tapnet.files import counted
 
 
 class Split(NamedTuple):
@@ -73,7 +74,7 @@ def stratified_folds(y: Tensor, folds: int, seed: int = 0) -> list[NDArray[np.in
         y = quantile_strata(y, min(10, len(y) // folds)) if y.size(1) == 1 else torch.zeros(len(y), dtype=torch.int64)
     largest = int(y.bincount().max())
     if folds > largest:
-        raise SettingError(f"{folds} folds cannot be made: even the largest class has only {largest} graphs")
+        raise SettingError(f"{folds} folds cannot be made: even the largest class has only {counted(largest, 'graph')}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class with fewer graphs than folds: some folds lack it
         splitter = StratifiedKFold(folds, shuffle=True, random_state=seed % 2**32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -12,10 +13,14 @@ from numpy.typing import NDArray
 
 from tapnet.data.dataset import Task
 from tapnet.errors import DataError, SettingError
-from tapnet.files import printable
+from tapnet.files import counted, printable
 
 MOST_CLASSES = 10  # of whole numbers; a column with more distinct ones is a number to predict
 MISSING = {"", "nan", "na", "n/a", "#n/a", "null", "<na>"}  # in lower case
+DASHES = {"-", "--", "–", "—", "?"}  # gaps too, in a column of numbers
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
+GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d+|(,\d{3})+\.\d+)", re.ASCII)  # 1.234,5 and 1,234.5
+NUMBERS = 0.8  # a column with fractions and at least this share of numbers holds no classes
 LARGEST = float(np.finfo(np.float32).max)
 YES_NO = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
@@ -29,6 +34,7 @@ class Targets(NamedTuple):
         classes: The value of each class; empty where the targets are numbers.
         note: What was found, in one line.
         names: ``[T]`` the columns.
+        remarks: What is odd about the cells, one line each.
     """
 
     task: Task
@@ -36,6 +42,7 @@ class Targets(NamedTuple):
     classes: tuple[Hashable, ...]
     note: str
     names: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -50,7 +57,8 @@ def detect_task(
 
     One column is a class if it holds text or at most 10 different whole numbers, and else a number to predict. Several
     columns are yes/no labels if they hold nothing but 0 and 1 (or true and false), and else numbers. Empty cells, None,
-    and the words that spreadsheets write for them (``NaN``, ``NA``, ``null``) are gaps.
+    and the words that spreadsheets write for them (``NaN``, ``NA``, ``null``) are gaps; in a column of numbers a dash
+    and a question mark are, too.
 
     Args:
         columns: The cells of each target column, text or values.
@@ -61,7 +69,7 @@ def detect_task(
         The task, the targets, the classes and a line that says so.
 
     Raises:
-        DataError: A column holds nothing, or something else than the task asks for.
+        DataError: A column holds nothing, something else than the task asks for, or text among numbers.
         SettingError: There is no such task.
 
     Example:
@@ -79,18 +87,21 @@ def detect_task(
     for name, column in cells.items():
         if all(cell is None for cell in column):
             raise DataError(f"the target column {printable(name)} is empty")
+    remarks = [remark for name, column in cells.items() if (remark := _read_dashes(name, column))]
     table = _Table(cells, rows)
     if task == "classification" and len(cells) > 1:
         raise DataError(f"a class is one column, not {len(cells)}; several yes/no columns are the task multilabel")
     if task == "classification" or (task is None and len(cells) == 1 and table.holds_classes(next(iter(cells)))):
-        return table.classification()
+        found = table.classification()
+        return found._replace(remarks=(*remarks, *remark_similar(found.classes)))
     numbers = np.column_stack([table.numbers(name, yes_no=len(cells) > 1 or task == "multilabel") for name in cells])
     is_yes_no = np.isin(numbers, (0.0, 1.0)) | np.isnan(numbers)
     if task == "multilabel" and not is_yes_no.all():
         row, column = np.argwhere(~is_yes_no)[0]
         raise DataError(f"{table.where(row, column)}: {numbers[row, column]:g} where 0, 1 or an empty cell belongs")
     chosen = task or ("multilabel" if is_yes_no.all() else "regression")
-    return Targets(chosen, numbers.astype(np.float32), (), _describe(chosen, tuple(cells), numbers), tuple(cells))
+    note = _describe(chosen, tuple(cells), numbers)
+    return Targets(chosen, numbers.astype(np.float32), (), note, tuple(cells), tuple(remarks))
 
 
 class _Table:
@@ -105,11 +116,16 @@ class _Table:
 
     def holds_classes(self, name: str) -> bool:
         """Whether a column has text or few whole numbers; a DataError for text among numbers."""
-        numbers = [_number(cell) for cell in self.cells[name] if cell is not None]
+        cells = [cell for cell in self.cells[name] if cell is not None]
+        numbers = [_number(cell) for cell in cells]
         distinct = {number for number in numbers if number is not None}
+        has_fractions = not all(number.is_integer() for number in distinct)
         if None not in numbers:
-            return len(distinct) <= MOST_CLASSES and all(number.is_integer() for number in distinct)
-        if len(distinct) > MOST_CLASSES and 2 * numbers.count(None) < len(numbers):
+            return len(distinct) <= MOST_CLASSES and not has_fractions
+        commas = sum(_has_comma(cell) for cell in cells)
+        written = len(numbers) - numbers.count(None) + commas
+        most = (has_fractions or commas) and written >= NUMBERS * len(numbers)
+        if most or (len(distinct) > MOST_CLASSES and 2 * numbers.count(None) < len(numbers)):
             self.numbers(name, yes_no=False)  # says where the text is
         return True
 
@@ -123,7 +139,8 @@ class _Table:
             number = _number(cell) if number is None else number
             if number is None or abs(number) > LARGEST:
                 place = self.where(row, list(self.cells).index(name))
-                raise DataError(f"{place}: {printable(cell)[:40]!r} where a number or an empty cell belongs")
+                point = "; numbers are written as 1234.5" if _has_comma(cell) else ""
+                raise DataError(f"{place}: {printable(cell)[:40]!r} where a number or an empty cell belongs{point}")
             found[row] = number
         return found
 
@@ -143,8 +160,39 @@ class _Table:
         y = np.asarray([position[cell] for cell in column], dtype=np.int64)
         shown = ", ".join(f"{printable(value)} ({counts[value]})" for value in classes[:MOST_CLASSES])
         more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
-        note = f"classification by {printable(name)}, {len(classes)} classes: {shown}{more}"
+        count = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
+        note = f"classification by {printable(name)}, {count}: {shown}{more}"
         return Targets("classification", y, classes, note, (name,))
+
+
+def is_gap(cell: str) -> bool:
+    """Whether a cell of a column of numbers says that there is none."""
+    return cell.strip().lower() in MISSING or cell.strip() in DASHES
+
+
+def _read_dashes(name: str, column: list[Any]) -> str:
+    """Makes gaps of the dashes in a column that otherwise holds numbers, and says how many."""
+    dashes = [row for row, cell in enumerate(column) if isinstance(cell, str) and cell in DASHES]
+    others = [cell for cell in column if cell is not None and not (isinstance(cell, str) and cell in DASHES)]
+    if not dashes or not others or any(_number(cell) is None for cell in others):
+        return ""
+    shown = ", ".join(sorted({column[row] for row in dashes}))
+    for row in dashes:
+        column[row] = None
+    return f"{counted(len(dashes), 'cell')} of the column {printable(name)} read as empty: {shown}"
+
+
+def remark_similar(classes: Sequence[Hashable]) -> list[str]:
+    """A remark on classes that differ only in case or in spaces; none where all differ in more."""
+    groups: dict[str, list[str]] = {}
+    for value in classes:
+        if isinstance(value, str):
+            groups.setdefault(" ".join(value.lower().split()), []).append(value)
+    alike = [", ".join(map(repr, group)) for group in groups.values() if len(group) > 1]
+    if not alike:
+        return []
+    more = f" and {len(alike) - 3} more" if len(alike) > 3 else ""
+    return [f"classes that differ only in case or spaces: {printable('; '.join(alike[:3])):.200}{more}"]
 
 
 def _describe(task: Task, names: tuple[str, ...], numbers: NDArray[np.float64]) -> str:
@@ -167,6 +215,11 @@ def _value(cell: Any) -> Any:
     if isinstance(cell, float):
         return None if math.isnan(cell) else cell
     return None if str(cell) in ("<NA>", "NaT") else str(cell)  # pandas' gaps
+
+
+def _has_comma(cell: Any) -> bool:
+    """Whether a cell is a number with a decimal comma, or with marks between its thousands."""
+    return isinstance(cell, str) and bool(DECIMAL_COMMA.fullmatch(cell) or GROUPED.fullmatch(cell))
 
 
 def _number(cell: Any) -> float | None:

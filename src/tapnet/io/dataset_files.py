@@ -9,12 +9,13 @@ from typing import Literal, NamedTuple, cast
 
 from tapnet.errors import DataError
 from tapnet.io.archive import Place, open_archive, readable_files, subfolders
-from tapnet.io.tables import LABELS, TARGETS
+from tapnet.io.tables import LABELS, SHOWN, TARGETS
 
 Kind = Literal["tu", "text", "graphs", "molecules", "matrices"]
 GRAPH_ENDINGS = (".graphml", ".json")
 ARRAY_ENDINGS = (".npy", ".npz")
 NODES = "nodes.csv"  # the nodes of a folder of matrices, or with a name before it those of one matrix
+PICKLE_ENDINGS = (".pkl", ".pickle", ".pt", ".pth")
 MOLECULE_ENDINGS = tuple(f"{end}{gz}" for end in (".csv", ".tsv", ".smi", ".sdf", ".sd") for gz in ("", ".gz"))
 
 
@@ -56,6 +57,8 @@ def layout_of(path: Path) -> Layout:
     if layout is None:
         if path.is_dir() and not any(path.iterdir()):
             raise DataError(f"{path}: the folder is empty")
+        if path.is_dir() and (pickles := _files(path, _is_pickle)):
+            raise _not_read(path / min(pickles))
         raise DataError(
             f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file "
             "nor a folder of graphs (.graphml, .json) or matrices (.npy, .npz, .csv) "
@@ -71,6 +74,8 @@ def find_layout(path: Path) -> Layout | None:
         return found and Layout(*found, root=cast(Path, found[1]))
     if not path.is_file():
         return None
+    if _is_pickle(path.name):
+        raise _not_read(path)
     if path.name.lower().endswith(ARRAY_ENDINGS):
         return Layout("matrices", path, path.stem, root=path)
     if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
@@ -83,6 +88,17 @@ def find_layout(path: Path) -> Layout | None:
             raise DataError(f"{path}: the targets of a folder of graphs; name the folder, {path.parent}")
         return Layout("molecules", path, molecules_name(path), root=path)
     return Layout("graphs" if is_graph_file(path.name) else "text", path, path.stem, root=path)
+
+
+def _is_pickle(name: str) -> bool:
+    return name.lower().endswith(PICKLE_ENDINGS)
+
+
+def _not_read(pickle: Path) -> DataError:
+    return DataError(
+        f"{pickle}: a pickle is not read, as it can run any program; load it yourself (torch.load, pickle.load) and "
+        "make a data set of its graphs by GraphDataset.from_pyg or GraphDataset.from_networkx"
+    )
 
 
 def is_graph_file(name: str) -> bool:
@@ -125,7 +141,7 @@ def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
         return "matrices", matrices, name
     texts = [(place, file) for place, file in files if _may_hold_graphs(file)]
     if texts and graphs is None:
-        place, file = _the_one(texts, f"{name}.txt", folder)
+        place, file = _the_one(texts, f"{name}.txt", folder, is_text=True)
         return "text", place / file, file[: -len(".txt")]
     graphs = graphs or _folder_with(places, lambda place: bool(_files(place, is_graph_file)))
     if graphs is not None:
@@ -161,11 +177,13 @@ def _may_hold_graphs(file: str) -> bool:
     return not any(word in file.lower() for word in ("readme", "license", "licence", "requirements"))
 
 
-def _the_one(found: list[tuple[Place, str]], name: str, folder: Place) -> tuple[Place, str]:
+def _the_one(found: list[tuple[Place, str]], name: str, folder: Place, *, is_text: bool = False) -> tuple[Place, str]:
     """The only data set, or the one that is named as its folder is."""
     if len(found) > 1:
         found = [(place, prefix) for place, prefix in found if prefix == name] or found
     if len(found) > 1:
-        names = ", ".join(sorted({prefix for _, prefix in found}))
-        raise DataError(f"{folder}: several data sets ({names}); name the folder or file of one of them")
+        names = sorted({prefix for _, prefix in found})
+        shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        why = "; each .txt file is read as a data set, and matrices are .csv, .npy or .npz" if is_text else ""
+        raise DataError(f"{folder}: several data sets ({shown}); name the folder or file of one of them{why}")
     return found[0]

@@ -1,7 +1,8 @@
 """Graphs in files of their own (GraphML, node-link JSON), and a folder of them with their targets in a table.
 
 A node's category is its attribute ``label``. Where there is none, it is the only attribute that holds text (or true
-and false) at every node of every file; where there are several of these, none. Its numbers, for
+and false) at every node of every file; where there are several of these, none. Texts that are all numbers, some of
+them with a fraction, are numbers. Its numbers, for
 ``features="attributes"``, are the list ``attributes``, or else every attribute that is a number at every node of every
 file, in the order of the names.
 
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data.checks import check_classes
+from tapnet.data.checks import categories_note, check_classes
 from tapnet.data.convert import (
     IntArray,
     assemble,
@@ -37,7 +38,8 @@ from tapnet.data.convert import (
 )
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError
-from tapnet.files import printable, reading
+from tapnet.files import counted, printable, reading
+from tapnet.io._plain_text import NUMBER
 from tapnet.io.archive import Place, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
 from tapnet.io.graph_file import read_graph, read_plain_graph
@@ -85,7 +87,7 @@ class FileGraph:
         graph = read_plain_graph(file)
         if not isinstance(graph, PlainGraph):
             return cls.of(graph, str(file))
-        if not all(map(is_finite_number, graph.edge_columns.get(WEIGHT, ()))):
+        if not all(math.isfinite(_number(value)) for value in graph.edge_columns.get(WEIGHT, ())):
             return cls.of(read_graph(file), str(file))
         columns, edge_columns = (
             {name: _column(values) for name, values in of.items()} for of in (graph.node_columns, graph.edge_columns)
@@ -118,7 +120,7 @@ class FileGraph:
             f"{file}: the {WEIGHT!r} of the edge from {u!r:.40} to {v!r:.40} is {row[WEIGHT]!r:.40}, "
             "where a finite number belongs"
             for u, v, row in edges
-            if WEIGHT in edge_columns and not is_finite_number(row[WEIGHT])
+            if WEIGHT in edge_columns and not math.isfinite(_number(row[WEIGHT]))
         )
         return cls(
             file,
@@ -174,18 +176,45 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _number(value: Any) -> float:
+    """A finite number, also where it is stored as text; else NaN."""
+    if isinstance(value, str):
+        value = float(value) if NUMBER.fullmatch(value.strip()) else math.nan
+    return float(value) if is_finite_number(value) else math.nan
+
+
+def _common_kinds(columns: Sequence[Mapping[str, Column]]) -> tuple[dict[str, set[str]], tuple[str, ...]]:
+    """The kinds of each attribute that all graphs have, and which of them are numbers that are stored as text."""
+    common = sorted(set.intersection(*map(set, columns)) - {SELF_LOOP})
+    kinds: dict[str, set[str]] = {name: {of[name].kind for of in columns} for name in common}
+    texts = [name for name, kind in kinds.items() if "words" in kind and kind <= {"words", "numbers"} and name != LABEL]
+    from_text = tuple(name for name in texts if _are_numbers(name, [of[name] for of in columns]))
+    return kinds | {name: {"numbers"} for name in from_text}, from_text
+
+
+def _are_numbers(name: str, columns: Sequence[Column]) -> bool:
+    """Whether all values are numbers, at least one with a fraction: whole numbers that are stored as text are names."""
+    has_fraction = name == WEIGHT
+    for value in (value for column in columns for value in column.values):
+        number = _number(value)
+        if math.isnan(number):
+            return False
+        has_fraction = has_fraction or not number.is_integer()
+    return has_fraction
+
+
 class NodeSchema(NamedTuple):
     """Which attribute is the nodes' category, and which are their numbers."""
 
     category: str | None
     numbers: tuple[str, ...]
     texts: tuple[str, ...] = ()  # what could be the category
+    from_text: tuple[str, ...] = ()  # numbers that are stored as text
 
     @classmethod
     def of(cls, graphs: Sequence[FileGraph]) -> NodeSchema:
         """The schema that all of the graphs share, by the rules in this module's docstring."""
-        common = set.intersection(*(set(g.columns) for g in graphs)) - {SELF_LOOP}
-        kinds = {name: {g.columns[name].kind for g in graphs} for name in sorted(common)}
+        kinds, from_text = _common_kinds([g.columns for g in graphs])
         lacks = next((g for g in graphs if LABEL not in g.columns), None)
         has = next((g for g in graphs if LABEL in g.columns), None)
         if lacks is not None and has is not None:
@@ -195,7 +224,7 @@ class NodeSchema(NamedTuple):
         if kinds.get(ATTRIBUTES) == {"vectors"}:
             return cls(category, (ATTRIBUTES,), texts)
         numbers = (name for name, kind in kinds.items() if kind == {"numbers"} and name != category)
-        return cls(category, tuple(numbers), texts)
+        return cls(category, tuple(numbers), texts, from_text)
 
     @classmethod
     def named(cls, graph: FileGraph, category: str | None, numbers: Sequence[str] | None) -> NodeSchema:
@@ -233,6 +262,7 @@ class EdgeSchema(NamedTuple):
     category: bool = False
     weight: bool = False
     numbers: tuple[str, ...] = ()
+    from_text: tuple[str, ...] = ()  # numbers that are stored as text
 
     @classmethod
     def of(cls, graphs: Sequence[FileGraph]) -> EdgeSchema:
@@ -244,15 +274,14 @@ class EdgeSchema(NamedTuple):
         with_edges = [g for g in graphs if g.edge_index.size]
         if not with_edges:
             return cls()
-        common = set.intersection(*(set(g.edge_columns) for g in with_edges))
-        kinds = {name: {g.edge_columns[name].kind for g in with_edges} for name in sorted(common)}
-        if WEIGHT in common and (wrong := next((g.wrong_weight for g in with_edges if g.wrong_weight), "")):
+        kinds, from_text = _common_kinds([g.edge_columns for g in with_edges])
+        if WEIGHT in kinds and (wrong := next((g.wrong_weight for g in with_edges if g.wrong_weight), "")):
             raise DataError(wrong)
         category = kinds.get(LABEL, {"other"}) <= {"words", "numbers"}
         numbers = [name for name, kind in kinds.items() if kind == {"numbers"} and name not in (LABEL, WEIGHT)]
         if kinds.get(ATTRIBUTES) == {"vectors"}:
             numbers = [ATTRIBUTES]
-        return cls(category, WEIGHT in common, tuple(numbers))
+        return cls(category, WEIGHT in kinds, tuple(numbers), from_text)
 
     def __str__(self) -> str:
         parts = (f"category {LABEL}" * self.category, f"weight {WEIGHT}" * self.weight, *self.numbers)
@@ -369,7 +398,8 @@ def _matrix(
         part = np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
         if parts and part.shape[1] != parts[0].shape[1]:
             raise DataError(
-                f"{graph.file}: {part.shape[1]} numbers per {of} where {graphs[0].file} has {parts[0].shape[1]}"
+                f"{graph.file}: {counted(part.shape[1], 'number')} per {of} where {graphs[0].file} has "
+                f"{parts[0].shape[1]}"
             )
         parts.append(part)
     return np.concatenate(parts)
@@ -385,11 +415,12 @@ def _categories(graphs: Sequence[FileGraph], columns: Sequence[Column], what: st
 
 
 def _floats(graph: FileGraph, name: str, column: Column, of: str) -> NDArray[np.float32]:
-    if column.kind not in ("numbers", "vectors"):
+    numbers = list(map(_number, column.values)) if column.kind == "words" else column.values  # stored as text
+    if column.kind == "other" or (column.kind == "words" and any(map(math.isnan, numbers))):
         raise DataError(f"{graph.file}: the attribute {name!r} of {_A[of]} is no number")
     try:
         with np.errstate(over="ignore"):  # becomes infinite, which is refused
-            values = np.asarray(column.values, dtype=np.float64).astype(np.float32)
+            values = np.asarray(numbers, dtype=np.float64).astype(np.float32)
         if np.isfinite(values).all():
             return values
     except OverflowError:
@@ -447,10 +478,13 @@ def read_graphs(
         notes.append(f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}")
     elif found.partial:
         notes.append(f"{found.partial}: it is left aside, and a node is its degree")
+    if from_text := (*schema.from_text, *(f"{name} of edges" for name in edges.from_text)):
+        notes.append(f"{place}: numbers, though they are stored as text: {printable(', '.join(from_text))[:200]}")
     if any(edges):
         notes.append(f"{place}: read of the edges: {edges}")
     if not directed and found.directed:
         notes.append(directions_note(place, found.directed, len(files)))
+    notes += filter(None, [categories_note(found.dataset)])
     dataset = listing.apply(replace(found.dataset, notes=(*notes, *found.dataset.notes)))
     return dataset if features is None else dataset.with_features(features)
 
@@ -571,8 +605,9 @@ def require_targets(dataset: GraphDataset) -> None:
         return
     if dataset.classes == (None,):
         if dataset.smiles is not None:
-            columns = f"of {', '.join(dataset.graph_columns)}" if dataset.graph_columns else "(it has none so far)"
-            raise DataError(f"{dataset.source}: no target is known; name the column to predict {columns}")
+            columns = ", ".join(filter(None, dataset.graph_columns or ()))
+            columns = f": {printable(columns)[:200]}" if columns else " (it has none so far)"
+            raise DataError(f"{dataset.source}: no target is known; name the column to predict{columns}")
         if len(dataset) == 1:
             raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(

@@ -11,6 +11,7 @@ their categories. The targets are in labels.csv or targets.csv, as for a folder 
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import zipfile
@@ -24,14 +25,16 @@ import torch
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from tapnet.data.checks import categories_note
 from tapnet.data.convert import IntArray, assemble, joined_edges
 from tapnet.data.dataset import Features, GraphDataset, Task
+from tapnet.data.targets import DECIMAL_COMMA
 from tapnet.errors import DataError, SettingError
-from tapnet.files import printable, reading
+from tapnet.files import counted, printable, reading
 from tapnet.io.archive import Place, read_content, readable_files
 from tapnet.io.dataset_files import NODES, is_matrix_file
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
-from tapnet.io.tables import Listing, Table, decode_table, list_graphs, read_table, separator
+from tapnet.io.tables import Listing, Table, decode_table, list_graphs, read_table, separator, without_separator
 from tapnet.progress import counting
 
 MAX_FILE_BYTES = 1 << 27  # a dense matrix of 4,096 nodes
@@ -40,6 +43,7 @@ LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in part
 DENSE = 0.5  # from this share of all pairs on, edges hardly tell anything
 MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays
 STRENGTH = "strength"
+EDGE_LIST = "; a list of edges is not read: NetworkX's read_edgelist and write_graphml make a graph file of it"
 
 FloatArray = NDArray[np.float64]
 
@@ -125,6 +129,7 @@ def read_matrices(
     elif nodes.label_names or nodes.number_names:
         kinds: Features = "labels" if not nodes.number_names and nodes.columns is None else "all"
         dataset = dataset.with_features(kinds if nodes.label_names else "attributes")
+    notes += filter(None, [categories_note(dataset)])
     dataset = listing.apply(replace(dataset, notes=tuple(notes)))
     return dataset if features is None else dataset.with_features(features)
 
@@ -263,7 +268,8 @@ def read_matrix(file: Place, threshold: float = 0.0) -> Matrix:
         found = _parse_npy(content, str(file))
     if found.ndim != 2 or found.shape[0] != found.shape[1]:
         shape = " × ".join(map(str, found.shape)) or "a single number"
-        raise DataError(f"{file}: an adjacency matrix is square, and this is {shape}")
+        edges = EDGE_LIST if found.ndim == 2 and found.shape[1] in (2, 3) else ""
+        raise DataError(f"{file}: an adjacency matrix is square, and this is {shape}{edges}")
     row, col = np.nonzero(found)  # NaN is not zero
     return _edges(file, len(found), row, col, found[row, col], threshold)._replace(names=names)
 
@@ -358,33 +364,61 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
 
 
 def _parse_csv(text: str, file: Place) -> tuple[FloatArray, tuple[str, ...] | None]:
-    """The numbers of a table, and the names of the nodes where its first line has them."""
-    mark = separator(text)
-    lines = [(i, line.split(mark)) for i, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    """The numbers of a table, and the names of the nodes where its first line or column has them."""
+    mark, content = separator(text), without_separator(io.StringIO(text, newline=""))
+    reader = csv.reader(content, delimiter=mark, skipinitialspace=True)
+    lines = []
+    try:
+        for cells in reader:
+            if any(map(str.strip, cells)):
+                lines.append((reader.line_num, cells))
+    except csv.Error as error:
+        raise DataError(f"{file}:{reader.line_num}: not a table ({error})") from None
     if not lines:
         raise DataError(f"{file}: holds no matrix")
-    names = None
-    if not all(_is_number(cell) for cell in lines[0][1]):
-        if len(lines) == 1 or len(lines[0][1]) not in (len(lines) - 1, len(lines)):
-            odd = next(cell for cell in lines[0][1] if not _is_number(cell))
-            raise DataError(
-                f"{file}:{lines[0][0]}: {printable(odd.strip())[:40]!r} where a number of an adjacency matrix belongs"
-            )
-        names = tuple(cell.strip().strip('"') for cell in lines[0][1])[-(len(lines) - 1) :]
-        lines = lines[1:]
-    first = 1 if names is not None and len(lines[0][1]) == len(lines) + 1 else 0  # a column of names, too
-    width = len(lines[0][1]) - first
+    rows = [cells for _, cells in lines]
+    top, left = _named_sides(rows)
+    names = tuple(cell.strip() for cell in (rows[0][-(len(rows) - 1) :] if top else [row[0] for row in rows]))
+    lines = lines[top:]
+    width = len(lines[0][1]) - left
     found = np.empty((len(lines), width))
     for row, (number, cells) in enumerate(lines):
-        if len(cells) - first != width:
-            raise DataError(f"{file}:{number}: {len(cells) - first} numbers where the first row has {width}")
+        if len(cells) - left != width:
+            raise DataError(f"{file}:{number}: {counted(len(cells) - left, 'number')} where the first row has {width}")
+        if mark != ",":
+            cells = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in cells]
         try:
-            found[row] = cells[first:]
+            found[row] = cells[left:]
         except ValueError:
-            column = next(i for i, cell in enumerate(cells[first:]) if not _is_number(cell))
-            odd = printable(cells[first + column].strip())[:40]
-            raise DataError(f"{file}:{number}: {odd!r} in column {column + 1}, where a number belongs") from None
-    return found, names
+            column = next(i for i, cell in enumerate(cells[left:]) if not _is_number(cell))
+            odd = printable(cells[left + column].strip())[:40]
+            raise DataError(
+                f"{file}:{number}: {odd!r} in column {column + 1}, where a number of an adjacency matrix belongs"
+                f"{EDGE_LIST if width in (2, 3) else ''}"
+            ) from None
+    return found, names if top or left else None
+
+
+def _named_sides(rows: Sequence[Sequence[str]]) -> tuple[bool, bool]:
+    """Whether the first row and the first column of a matrix are names: text, or the numbers of the nodes."""
+    size, width = len(rows), len(rows[-1])
+    top, left = list(map(str.strip, rows[0])), [row[0].strip() for row in rows]
+    if size == width and len(top) == width - 1:
+        return True, True  # as R writes it, without a corner
+    if size == width > 1 and not _is_value(top[0]):
+        named = not any(map(_is_value, top[1:])) or not any(map(_is_value, left[1:])) or top[1:] == left[1:]
+        return named, named
+    return len(top) == width == size - 1 and _are_names(top), len(top) == width == size + 1 and _are_names(left)
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Whether cells are no entries of a matrix: some is text, or they count from 0 or 1 (two could be an edge)."""
+    counts = [list(map(str, range(first, first + len(cells)))) for first in (0, 1)]
+    return (len(cells) > 2 and list(cells) in counts) or not all(map(_is_value, cells))
+
+
+def _is_value(cell: str) -> bool:
+    return _is_number(cell) or bool(DECIMAL_COMMA.fullmatch(cell))
 
 
 def _is_number(cell: str) -> bool:
@@ -460,6 +494,7 @@ def _node_data(folder: Place, files: Sequence[str], matrices: Sequence[Matrix]) 
         labels = cells[texts[0]] if len(texts) == 1 else list(zip(*(cells[name] for name in texts), strict=True))
     kinds = (("categories", texts), ("numbers", numeric))
     parts = [f"{kind}: {printable(', '.join(names))[:200]}" for kind, names in kinds if names]
+    parts += filter(None, [having[0].decimal_commas_note(header)])
     note = f"{having[0].path}: read of the nodes: {'; '.join(parts) or 'nothing, as there are names only'}"
     return _NodeData(labels, None if numbers is None else numbers.astype(np.float32), texts, numeric, (note,))
 
@@ -474,7 +509,7 @@ def _sorted_columns(table: Table) -> Table:
 def _in_order(table: Table, matrix: Matrix, file: str) -> Table:
     """The rows in the order of the matrix, where it names its nodes as the table does."""
     if len(table.rows) != matrix.size:
-        raise DataError(f"{table.path}: {len(table.rows)} nodes where the matrix {file} has {matrix.size}")
+        raise DataError(f"{table.path}: {counted(len(table.rows), 'node')} where the matrix {file} has {matrix.size}")
     named = {row[0].strip(): i for i, row in enumerate(table.rows)}
     if matrix.names is None or set(matrix.names) != set(named) or len(named) < matrix.size:
         return table

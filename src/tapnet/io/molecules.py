@@ -26,7 +26,7 @@ from tapnet.data.molecules import (
     name_invalid,
     plain_molecules,
 )
-from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task
+from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task, is_gap
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import read_content
@@ -118,9 +118,10 @@ def read_molecule_table(
     table = _read_table(path)
     columns = Columns.choose(table, smiles, target)
     if task is not None and target is None and not columns.targets:
-        raise DataError(f"{path}: which column is the target? The columns are {table.listed()}")
+        raise DataError(f"{path}: which column is the target? The columns are {table.listed()}; name one or several")
     texts = list(map(molecule_text, table.column(columns.smiles)))
     empty, no_target, invalid = LeftOut("without a molecule"), LeftOut("without a target"), LeftOut("not valid")
+    remarks: tuple[str, ...] = ()
     for i, text in enumerate(texts):
         if not text:
             empty.add(table.lines[i])
@@ -129,6 +130,7 @@ def read_molecule_table(
         raise columns.no_molecule(path)
     if columns.targets:
         targets = _targets(table, columns.targets, task, kept, path)
+        remarks = targets.remarks
         for i in np.flatnonzero(~targets.known):
             no_target.add(table.lines[kept[i]])
         kept = [kept[i] for i in np.flatnonzero(targets.known)]
@@ -149,7 +151,8 @@ def read_molecule_table(
     dataset = describe_molecules(read.plain, read.smiles, found, names)
     copies = copies_of_molecules(dataset, read.codes, found)
     left_out = [why.note(len(texts)) for why in (empty, no_target, invalid) if why.count]
-    notes = [f"{path}: {note}" for note in (columns.describe(found, table.header), *left_out, *copies)]
+    described = columns.describe(found, table.header, table.decimal_commas_note(columns.targets))
+    notes = [f"{path}: {note}" for note in (described, *remarks, *left_out, *copies)]
     others = {key: column for key, column in cells.items() if key not in (columns.smiles, *columns.targets)}
     dataset = replace(dataset, notes=tuple(notes), graph_columns=others or None)
     return MoleculeTable(table.header, table.rows, dataset, kept)
@@ -269,12 +272,13 @@ class Columns(NamedTuple):
         """The error where no row has a molecule."""
         return DataError(f"{path}: no row has a molecule in the column {printable(self.smiles)}")
 
-    def describe(self, targets: Targets | None, header: Sequence[str]) -> str:
+    def describe(self, targets: Targets | None, header: Sequence[str], remark: str = "") -> str:
         """Which column is what, in one line."""
-        rest = [name for name in header if name not in (self.smiles, *self.targets, self.names)]
+        rest = [name for name in header if name and name not in (self.smiles, *self.targets, self.names)]
         parts = [
             f"molecules from the column {printable(self.smiles)}",
             "no target" if targets is None else targets.note,
+            remark,
             f"names from {printable(self.names)}" if self.names else "",
             f"left aside: {printable(', '.join(rest)):.200}" if rest else "",
         ]
@@ -296,9 +300,10 @@ class MoleculeCells(Table):
     def target_column(self, others: Sequence[str]) -> list[str]:
         """The only column of numbers that is no id, or the only one of few words; empty where there is none."""
         cells = {name: [c.strip() for c in self.column(name) if c.strip().lower() not in MISSING] for name in others}
+        values = {name: [c for c in column if not is_gap(c)] for name, column in cells.items()}
         named = [name for name in others if not (ID_COLUMN.fullmatch(name) or NAME_COLUMN.fullmatch(name))]
-        numbers = [name for name in named if cells[name] and _are_numbers(cells[name])]
-        found = [name for name in numbers if not _counts_rows(cells[name])]
+        numbers = [name for name in named if values[name] and _are_numbers(values[name])]
+        found = [name for name in numbers if not _counts_rows(values[name])]
         found = found or [name for name in named if 1 < len(set(cells[name])) <= min(MOST_CLASSES, len(self.rows) // 2)]
         if len(found) > 1:
             raise DataError(

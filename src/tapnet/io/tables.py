@@ -17,20 +17,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 
 from tapnet.data.dataset import GraphDataset, Task
-from tapnet.data.targets import MISSING, YES_NO, Targets, detect_task
+from tapnet.data.targets import DECIMAL_COMMA, YES_NO, Targets, detect_task, is_gap, remark_similar
 from tapnet.errors import DataError, did_you_mean
-from tapnet.files import printable
-from tapnet.io.archive import Place, read_content
+from tapnet.files import counted, printable
+from tapnet.io._plain_text import WHOLE
+from tapnet.io.archive import Place, read_content, readable_files
 
 LABELS, TARGETS = "labels.csv", "targets.csv"
+FILE_ENDINGS = ".graphml, .json, .npy, .npz and .csv"
 MAX_TABLE_BYTES = 1 << 27
 INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
+EXCEL_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?', re.IGNORECASE)
+NO_SEPARATOR = re.compile(r'"[^"]*"|(?<=\d),(?=\d)')  # what is quoted, and decimal commas
 SHOWN = 3  # files or rows in a note
 NO_ROWS = "a table has a header and one row for each entry"
 
@@ -46,17 +50,40 @@ class Table(NamedTuple):
         header: ``[C]`` the names of the columns.
         rows: ``[R]`` the cells of each row, ``[C]`` each.
         lines: ``[R]`` the line of the file in which each row begins.
+        mark: What separates the cells.
     """
 
     path: Place
     header: tuple[str, ...]
     rows: list[list[str]]
     lines: list[int]
+    mark: str = ","
 
     def column(self, name: str) -> list[str]:
-        """The cells of a column."""
+        """The cells of a column; numbers with decimal commas have points."""
+        cells = self._cells(name)
+        return [cell.replace(",", ".") for cell in cells] if self._has_decimal_commas(cells) else cells
+
+    def decimal_commas_note(self, names: Sequence[str]) -> str:
+        """Which of the columns have decimal commas; an empty string where none has."""
+        found = [name for name in names if self._has_decimal_commas(self._cells(name))]
+        return f"{self.listed(found)} {'has' if len(found) == 1 else 'have'} decimal commas" if found else ""
+
+    def _cells(self, name: str) -> list[str]:
         number = self.header.index(name)
         return [row[number] for row in self.rows]
+
+    def _has_decimal_commas(self, cells: Sequence[str]) -> bool:
+        """Whether commas do not separate cells and a column holds numbers, some with a comma and none with a point."""
+        if self.mark == ",":
+            return False
+        found = False
+        for cell in map(str.strip, cells):
+            if DECIMAL_COMMA.fullmatch(cell):
+                found = True
+            elif not WHOLE.fullmatch(cell) and not is_gap(cell):
+                return False
+        return found
 
     def find(self, name: str) -> str:
         """The name of a column; a DataError that lists the columns where there is none of this name."""
@@ -73,7 +100,7 @@ class Table(NamedTuple):
 
     def listed(self, names: Sequence[str] | None = None) -> str:
         """The names of the columns, or of some, for a message."""
-        return printable(", ".join(self.header if names is None else names))[:300]
+        return printable(", ".join(filter(None, self.header if names is None else names)))[:300]
 
 
 def read_table(path: Place) -> Table:
@@ -101,7 +128,8 @@ def decode_blocks(blocks: Iterable[bytes], path: Place) -> Iterator[str]:
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError:
-            raise DataError(f"{path}: not UTF-8 text") from None
+            excel = "; in Excel, save it as 'CSV UTF-8'" if ".csv" in path.name.lower() else ""
+            raise DataError(f"{path}: not UTF-8 text{excel}") from None
         if "\0" in text:
             raise DataError(f"{path}: not text: it has NUL bytes")
         if text:
@@ -109,19 +137,26 @@ def decode_blocks(blocks: Iterable[bytes], path: Place) -> Iterator[str]:
 
 
 def separator(text: str) -> str:
-    """What stands between the cells of a table, by its first line."""
-    header = text.partition("\n")[0]
-    return next((mark for mark in ",;\t" if mark in header), ",")
+    """What stands between the cells of a table, by its first line, which may be Excel's ``sep=;``."""
+    first = text.partition("\n")[0]
+    said = EXCEL_SEPARATOR.fullmatch(first.rstrip("\r\n"))
+    return said[1] if said else max(",;\t", key=NO_SEPARATOR.sub("", first).count)
+
+
+def without_separator(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a table with an empty one in place of Excel's ``sep=;``."""
+    for number, line in enumerate(lines):
+        yield line if number or not EXCEL_SEPARATOR.fullmatch(line.rstrip("\r\n")) else "\n"
 
 
 def parse_table(text: str, path: Place, mark: str | None = None) -> Table:
-    """``read_table`` of text; ``mark`` separates the cells, by default what the header has."""
-    lines = table_rows(io.StringIO(text, newline=""), path, mark or separator(text))
-    rows = list(lines)
+    """``read_table`` of text; ``mark`` separates the cells, by default what the first line says."""
+    mark = mark or separator(text)
+    rows = list(table_rows(io.StringIO(text, newline=""), path, mark))
     if len(rows) < 2:
         raise DataError(f"{path}: {NO_ROWS}")
     (_, header), *rest = rows
-    return Table(path, tuple(header), [row for _, row in rest], [line for line, _ in rest])
+    return Table(path, tuple(header), [row for _, row in rest], [line for line, _ in rest], mark)
 
 
 def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[int, list[str]]]:
@@ -138,7 +173,7 @@ def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[i
     Raises:
         DataError: A line is wrong, or two columns have one name; the message names the line.
     """
-    reader = csv.reader(lines, delimiter=mark)
+    reader = csv.reader(without_separator(lines), delimiter=mark)
     width = end = 0
     try:
         for row in reader:
@@ -147,11 +182,13 @@ def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[i
                 continue
             if not width:
                 row = list(map(str.strip, row))
+                while not row[-1]:  # columns that a spreadsheet left behind
+                    row.pop()
                 width = len(row)
                 if twice := [name for i, name in enumerate(row) if name in row[:i]]:
                     raise DataError(f"{path}:{begin}: two columns are called {printable(twice[0])!r}")
             if any(map(str.strip, row[width:])):
-                raise DataError(f"{path}:{begin}: {len(row)} cells where the header has {width}")
+                raise DataError(f"{path}:{begin}: {counted(len(row), 'cell')} where the header has {width}")
             yield begin, [*row[:width], *[""] * (width - len(row))]
     except csv.Error as error:
         raise DataError(f"{path}:{reader.line_num}: not a table ({error})") from None
@@ -181,7 +218,7 @@ class Listing(NamedTuple):
         dataset = replace(dataset, graph_names=tuple(self.files), graph_columns=self.columns, notes=notes)
         if self.targets is None:
             return dataset
-        task, y, classes, _, names = self.targets
+        task, y, classes, _, names, _ = self.targets
         return replace(dataset, task=task, y=torch.from_numpy(y), classes=classes, target_names=names or None)
 
 
@@ -233,8 +270,9 @@ def _read_labels(table: Place, there: Sequence[str]) -> Listing:
     distinct = tuple(sorted(set(classes.values())))
     position = {value: i for i, value in enumerate(distinct)}
     y = np.asarray([position[value] for value in classes.values()], dtype=np.int64)
+    notes = [f"{table}: {remark}" for remark in remark_similar(distinct)]
     return Listing(
-        list(classes), Targets("classification", y, distinct, "", ()), notes=_unlisted(table, there, classes)
+        list(classes), Targets("classification", y, distinct, "", ()), notes=(*notes, *_unlisted(table, there, classes))
     )
 
 
@@ -244,7 +282,7 @@ def _read_targets(table: Table, there: Sequence[str], target: str | Sequence[str
         raise DataError(f"{table.path}:1: the first column names the files; the targets are in further columns")
     by_name, files = _by_name(there), dict[str, int]()
     for row, line in enumerate(table.lines):
-        file = _file_of(table.rows[row][0].strip(), by_name, f"{table.path}:{line}")
+        file = _file_of(table.rows[row][0].strip(), by_name, table.path, line)
         if file in files:
             raise DataError(f"{table.path}:{line}: {file} is listed twice")
         files[file] = row
@@ -253,22 +291,23 @@ def _read_targets(table: Table, there: Sequence[str], target: str | Sequence[str
         raise DataError(f"{table.path}: the column {printable(first)} names the files and cannot be the target")
     rows, notes = list(range(len(files))), list(_unlisted(table.path, there, files))
     targets = _targets(table, names, task, rows)
+    notes += [f"{table.path}: {remark}" for remark in targets.remarks]
     if not targets.known.all():
         lines = [f"line {table.lines[row]}" for row in np.flatnonzero(~targets.known)]
         notes.append(f"{table.path}: {len(lines)} of {len(rows)} graphs are left out, without a target: {_some(lines)}")
         rows = np.flatnonzero(targets.known).tolist()
         targets = _targets(table, names, targets.task, rows)
     rest = [name for name in others if name not in names]
-    aside = f"; left aside: {printable(', '.join(rest)):.200}" if rest else ""
+    commas = table.decimal_commas_note(names)
+    aside = f"; left aside: {table.listed(rest):.200}" if any(rest) else ""
     columns = {name: tuple(table.rows[row][table.header.index(name)] for row in rows) for name in rest}
-    listed = list(files)
-    return Listing(
-        [listed[row] for row in rows], targets, columns or None, (f"{table.path}: {targets.note}{aside}", *notes)
-    )
+    listed, note = list(files), f"{table.path}: {targets.note}{commas and '; '}{commas}{aside}"
+    return Listing([listed[row] for row in rows], targets, columns or None, (note, *notes))
 
 
 def _targets(table: Table, names: Sequence[str], task: Task | None, rows: Sequence[int]) -> Targets:
-    cells = {name: [table.rows[row][table.header.index(name)] for row in rows] for name in names}
+    columns = {name: table.column(name) for name in names}
+    cells = {name: [column[row] for row in rows] for name, column in columns.items()}
     return detect_task(cells, task, [f"{table.path}:{table.lines[row]}" for row in rows])
 
 
@@ -276,7 +315,7 @@ def _target_columns(table: Table, others: Sequence[str]) -> Sequence[str]:
     """The only column, or all if they hold nothing but 0 and 1; else a DataError that lists them."""
     if len(others) == 1:
         return others
-    cells = {name: {cell.strip().lower() for cell in table.column(name)} - MISSING for name in others}
+    cells = {name: {cell.strip().lower() for cell in table.column(name) if not is_gap(cell)} for name in others}
     if all(found and found <= {"0", "1", "0.0", "1.0", *YES_NO} for found in cells.values()):
         return others
     raise DataError(
@@ -292,11 +331,14 @@ def _by_name(there: Sequence[str]) -> Mapping[str, Sequence[str]]:
     return by_name | {file: [file] for file in there}
 
 
-def _file_of(name: str, by_name: Mapping[str, Sequence[str]], where: str) -> str:
+def _file_of(name: str, by_name: Mapping[str, Sequence[str]], table: Place, line: int) -> str:
     files = by_name.get(name, ())
     if len(files) != 1:
-        which = f"stands for {' and '.join(files)}" if files else "is no graph file beside it"
-        raise DataError(f"{where}: {printable(name)[:100]!r} {which}")
+        which = f"stands for {' and '.join(files)}" if files else "is no graph file in this folder"
+        others = readable_files(cast(Place, table.parent), lambda file: name in (file, file.rpartition(".")[0]))
+        if name and others and not files:
+            which += f"; there is {printable(', '.join(sorted(others)))[:100]}, but graph files are {FILE_ENDINGS}"
+        raise DataError(f"{table}:{line}: {printable(name)[:100]!r} {which}")
     return files[0]
 
 
@@ -327,10 +369,11 @@ def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
     """
     text = read_table_text(table)
     by_name = _by_name(there)
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), skipinitialspace=True)
+    content = without_separator(io.StringIO(text, newline=""))
+    lines = csv.reader(content, delimiter=separator(text), skipinitialspace=True)
     classes: dict[str, str] = {}
     try:
-        graph, label = _columns(next(lines, []), table, by_name)
+        graph, label = _columns(next(filter(None, lines), []), table, by_name)
         for line in lines:
             if not any(line):
                 continue
@@ -338,7 +381,7 @@ def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
             name, value = ("".join(line[i : i + 1]).strip() for i in (graph, label))
             if not name or not value:
                 raise DataError(f"{where}: a file's name and its class belong here, not {','.join(line)[:40]!r}")
-            file = _file_of(name, by_name, where)
+            file = _file_of(name, by_name, table, lines.line_num)
             if file in classes:
                 raise DataError(f"{where}: {file} is listed twice")
             classes[file] = value

@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 from tapnet.data.convert import IntArray, assemble, one_way_note
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.io._plain_text import NUMBER, not_plain_text
+from tapnet.files import counted
+from tapnet.io._plain_text import BOM, NUMBER, not_plain_text
 from tapnet.io.archive import UNREADABLE, Place, read_content
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
+from tapnet.io.tables import FILE_ENDINGS
 
 LARGE_BYTES, LINES_AT_ONCE = 1 << 30, 1 << 18  # of files that are read in parts
+READ_AS = f"; this is read as the text of GIN and DGCNN, while files of one graph are {FILE_ENDINGS}"
 
 
 def read_text(file: Place, *, name: str, features: Features | None = None, directed: bool = False) -> GraphDataset:
@@ -42,7 +45,7 @@ def read_text(file: Place, *, name: str, features: Features | None = None, direc
     Raises:
         DataError: A line is wrong; the message names the file and the line.
     """
-    dataset = _read_large(file, name, directed) or _parse(read_content(file), file, name, directed)
+    dataset = _read_large(file, name, directed) or _parse(read_content(file).removeprefix(BOM), file, name, directed)
     return dataset.with_features(features or ("labels" if len(dataset.node_label_values or ()) > 1 else "degrees"))
 
 
@@ -54,7 +57,7 @@ def _read_large(file: Place, name: str, directed: bool) -> GraphDataset | None:
     try:
         with file.open("rb") as stream:
             lines = (line if line.endswith(b"\n") else line + b"\n" for line in stream if not line.isspace())
-            graphs = _count(next(lines, b""), 1)
+            graphs = _count(next(lines, b"").removeprefix(BOM), 1)
             while graphs > 0:
                 some: list[bytes] = []
                 count = 0
@@ -99,7 +102,7 @@ def _parse(text: bytes, file: Place, name: str, directed: bool) -> GraphDataset:
     if len(start) == 0:
         raise DataError(f"{file}: the file is empty")
     if count[0] != 1:
-        wrong(0, f"{count[0]} values where the number of graphs belongs")
+        wrong(0, f"{counted(count[0], 'value')} where the number of graphs belongs{READ_AS}")
     num_graphs = int(whole(0, 0))
     if num_graphs < 1:
         wrong(0, f"{num_graphs} graphs: the data set has no graphs")
@@ -109,7 +112,7 @@ def _parse(text: bytes, file: Place, name: str, directed: bool) -> GraphDataset:
         if row >= len(start):
             raise DataError(f"{file}: ends before graph {g + 1} of {num_graphs}")
         if count[row] != 2:
-            wrong(row, f"{count[row]} values where graph {g + 1} should begin with 'n label'")
+            wrong(row, f"{counted(count[row], 'value')} where graph {g + 1} should begin with 'n label'")
         headers[g] = row
         size = int(whole(int(start[row]), row))
         if size < 1:
@@ -184,6 +187,7 @@ def _tokens(text: bytes, file: Place) -> tuple[NDArray[np.float64], IntArray, In
             for word in words.split():
                 if not NUMBER.fullmatch(word.decode("ascii")):
                     shown = word.decode("ascii")[:40]
-                    raise DataError(f"{file}:{number}: {shown!r} where a number belongs") from None
+                    why = READ_AS if number == 1 else ""
+                    raise DataError(f"{file}:{number}: {shown!r} where a number belongs{why}") from None
         raise DataError(f"{file}: holds something other than numbers") from None
     return numbers, start, line + 1

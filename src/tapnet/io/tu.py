@@ -19,8 +19,8 @@ from torch import Tensor
 from tapnet.data.convert import assemble, one_way_note
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset
 from tapnet.errors import DataError
-from tapnet.files import write_atomically
-from tapnet.io._plain_text import NUMBER, WHOLE, not_plain_text
+from tapnet.files import counted, write_atomically
+from tapnet.io._plain_text import BOM, NUMBER, WHOLE, not_plain_text
 from tapnet.io.archive import UNREADABLE, Place, children
 from tapnet.progress import track_reading
 
@@ -80,7 +80,9 @@ def read_tu(folder: Place, *, name: str, features: Features | None = None, direc
     for part, rows in data.items():
         wanted = num_nodes if NODE_AND_EDGE_DATA[part] == "node" else num_edges
         if len(rows) != wanted:
-            raise DataError(f"{present[part]}: {len(rows)} lines for {wanted} {NODE_AND_EDGE_DATA[part]}s")
+            raise DataError(
+                f"{present[part]}: {counted(len(rows), 'line')} for {counted(wanted, NODE_AND_EDGE_DATA[part])}"
+            )
 
     if (np.diff(graph) < 0).any():  # nodes of a graph that do not stand together: sort them by graph
         order = np.argsort(graph, kind="stable")
@@ -203,7 +205,9 @@ def _read_table(file: Place, dtype: type, columns: int | None) -> NDArray[Any]:
     except (ValueError, OverflowError, Warning, *UNREADABLE) as error:
         _explain(file, dtype, columns, error)
     if columns is not None and table.shape[1] != columns:
-        _explain(file, dtype, columns, ValueError(f"{table.shape[1]} numbers in a line where {columns} belong"))
+        _explain(
+            file, dtype, columns, ValueError(f"{counted(table.shape[1], 'number')} in a line where {columns} belong")
+        )
     if dtype is np.float32:
         _require(np.isfinite(table).all(1), file, lambda _: "NaN or infinite")
     return table
@@ -219,7 +223,7 @@ def _explain(file: Place, dtype: type, columns: int | None, error: BaseException
             rows += 1
             columns = columns or len(words)
             if len(words) != columns:
-                raise DataError(f"{file}:{line}: {len(words)} values where {columns} belong")
+                raise DataError(f"{file}:{line}: {counted(len(words), 'value')} where {columns} belong")
             for word in (text.strip(BLANKS) for text in words):
                 if not number.fullmatch(word):
                     is_target = file.name.lower().endswith("_graph_labels.txt") and NUMBER.fullmatch(word)
@@ -254,7 +258,9 @@ def _require(good: NDArray[np.bool_], file: Place, reason: Any) -> None:
 
 @contextmanager
 def open_text(file: Place) -> Iterator[IO[str]]:
-    """The file as ASCII text, with a bar that follows what is read of it."""
+    """The file as ASCII text, without a byte order mark, with a bar that follows what is read of it."""
     size = file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
     with track_reading(file.open("rb"), size, f"reading {file.name}") as raw:
+        if raw.read(len(BOM)) != BOM:
+            raw.seek(0)
         yield io.TextIOWrapper(raw, encoding="ascii")

@@ -1,0 +1,65 @@
+"""Tables as spreadsheets write them: separators, decimal commas, columns without a name."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tapnet.errors import DataError
+from tapnet.io.tables import parse_table, read_table
+
+NUMBERS = st.lists(st.floats(-1e6, 1e6).map(lambda number: f"{number:.3f}"), min_size=1)
+
+
+@given(NUMBERS, st.sampled_from(";\t|"))
+def test_numbers_with_decimal_commas_are_those_with_points(numbers, mark):
+    lines = [f"a{mark}{number.replace('.', ',')}" for number in numbers]
+    text = "\n".join([f"name{mark}y", *lines, f"b{mark}-", f"c{mark}7", f"d{mark}"])
+    table = parse_table(text if mark != "|" else f"sep=|\n{text}", "t.csv")
+    assert table.column("y") == [*numbers, "-", "7", ""]
+    assert table.rows[0] == ["a", numbers[0].replace(".", ",")]  # as it was written
+    assert table.decimal_commas_note(["name", "y"]) == "y has decimal commas"
+
+
+@pytest.mark.parametrize("cells", [["1,5", "2.5"], ["1,5", "x"], ["1.234,5", "2,5"], ["1,2,3", "4,5"], ["1", "2"]])
+def test_other_columns_stay_as_they_are(cells):
+    table = parse_table("\n".join(["a;y", *(f"b;{cell}" for cell in cells)]), "t.csv")
+    assert table.column("y") == cells
+    assert not table.decimal_commas_note(["y"])
+
+
+def test_where_commas_separate_a_quoted_one_is_no_decimal_comma():
+    assert parse_table('a,y\nb,"1,5"\n', "t.csv").column("y") == ["1,5"]
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("a;LogS (mol/L, 25 °C);b", 3),
+        ("a,b;c,d", 3),
+        ('"a;b;c",d', 2),
+        ("2,4-D;3,5-D;4,6-D", 3),
+        ("a\tb,c", 2),
+    ],
+)
+def test_the_separator_is_what_the_header_has_most_of(header, columns):
+    assert len(parse_table(f"{header}\n1\n", "t.csv").header) == columns
+
+
+@pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\n', "SEP=;\n"])
+def test_a_first_line_of_excel_names_the_separator(first):
+    table = parse_table(f"{first}a,b;c\n1;2\n", "t.csv")
+    assert (table.header, table.rows, table.lines) == (("a,b", "c"), [["1", "2"]], [3])
+
+
+def test_columns_without_a_name_and_a_value_are_left_aside():
+    assert parse_table(",a,,\n0,1,,\n1,2,,\n", "t.csv").header == ("", "a")
+    assert parse_table("a;b;;;\n1;2;;;\n", "t.csv").rows == [["1", "2"]]
+    with pytest.raises(DataError, match=r"t\.csv:2: 5 cells where the header has 2"):
+        parse_table("a;b;;;\n1;2;;;3\n", "t.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252"])
+def test_another_encoding_is_said_with_a_remedy(tmp_path, encoding):
+    (tmp_path / "t.csv").write_text("Größe,y\n1,2\n", encoding=encoding)
+    with pytest.raises(DataError, match=r"t\.csv: not UTF-8 text.*CSV UTF-8"):
+        read_table(tmp_path / "t.csv")
