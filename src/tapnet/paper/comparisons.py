@@ -26,7 +26,7 @@ LABELS = {  # of systems, as the other tables write them
     "bag": "bag: a network that sees no edges",
 }
 TITLES = {
-    "nested": "The field's common table: settings chosen by nested selection, on the published splits (MUTAG: our folds)",
+    "nested": "The common table of the field: nested selection of settings, on the published splits (MUTAG: our folds)",
     "pooling": "Where pooling matters: every layer in TAPNet's architecture",
 }
 
