@@ -91,7 +91,7 @@ def draw_overview(found: Sequence[Effect], folder: Path) -> list[str]:
     shown = [protocol for protocol in PROTOCOLS if protocol in handles]
     title = "95 % intervals; filled where 0 is not in them"
     options = {"ncols": len(shown), "fontsize": 8, "frameon": False, "title": title, "title_fontsize": 8}
-    chosen = {"nested": "settings chosen on validation graphs, published splits"}
+    chosen = {"nested": "settings chosen on validation graphs"}
     labels = [f"{protocol}: {chosen.get(protocol, PROTOCOLS[protocol])}" for protocol in shown]
     figure.legend([handles[protocol] for protocol in shown], labels, loc="outside lower center", **options)
     return save(figure, folder / "overview")
