@@ -49,7 +49,7 @@ from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, Readout, TAPNet, 
 from tapnet.nn.conv.registry import reads_edges
 from tapnet.nn.link import LinkReading
 from tapnet.nn.similarity import Similarity
-from tapnet.nn.tap import Gate
+from tapnet.nn.tap import Gate, VoteScale
 from tapnet.ops.csr import Norm
 from tapnet.progress import counting
 from tapnet.training.baseline import baseline_in_words, baseline_warning, trivial_scores
@@ -105,6 +105,11 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     link_reading: LinkReading = "sigmoid"
     conv: Conv = "gcn"
     readout: Readout = "all"
+    heads: int = 1
+    vote_scale: VoteScale = "nodes"
+    learn_connectivity: bool = False
+    edge_votes: bool = False
+    ensemble_size: int = 1
     optimizer: str = "adam"
     schedule: str = "constant"
     features: Features | None = None

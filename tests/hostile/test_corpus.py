@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.commands import CONSOLE
 from tests.helpers.corpus import UPLOAD, Case, Trained, all_cases, count, train_small, tu_files, under
 
 MEMORY = 2 << 30  # bytes of address space; importing torch alone takes a quarter of it
@@ -111,7 +112,7 @@ def from_nothing(cases: list[tuple[Case, Path]]) -> list[dict[str, Any]]:
 
 def _process(case: Case, here: Path) -> dict[str, Any]:
     process = subprocess.Popen(
-        [sys.executable, "-c", "from tapnet.cli import main; main()", *case.words],
+        [*CONSOLE, *case.words],
         cwd=here,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

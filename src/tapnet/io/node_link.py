@@ -98,7 +98,7 @@ def parse_plain_graph(content: bytes) -> PlainGraph | None:
         if number is None and (ids != list(range(len(ids))) or not set(map(type, ids + ends[0] + ends[1])) <= {int}):
             return None  # other numbers as keys could be chosen to have one hash
         rows, columns = ends if number is None else ([number[name] for name in names] for names in ends)
-    except (ValueError, TypeError, KeyError, AttributeError, _TwiceError, RecursionError, MemoryError):
+    except (ValueError, TypeError, LookupError, AttributeError, _TwiceError, RecursionError, MemoryError):
         return None
     within = not edges or (min(*rows, *columns) >= 0 and max(*rows, *columns) < len(ids))
     directed = values.get("directed") is True
