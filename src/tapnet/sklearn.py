@@ -366,7 +366,7 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
 
     Args:
         epochs, batch_size, lr, weight_decay, optimizer, schedule: as ``TrainingSettings`` says.
-        hidden_channels … readout: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        hidden_channels … ensemble_size: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
             labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
         node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.

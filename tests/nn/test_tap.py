@@ -74,6 +74,8 @@ def test_what_is_not_in_the_paper_equals_its_dense_formulas(graphs, chosen, read
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
     number = torch.argsort(order)
     *_, perm, score = pool(x[order], number[edge_index], carried, batch[order])
+    votes = pool.votes(x[order], number[edge_index], batch[order], carried)
+    assert votes.score[perm].tolist() == pytest.approx(score.tolist())
     of_edges = torch.zeros(len(x), len(x), 2, dtype=torch.float64).index_put(tuple(edge_index), carried)
     of_edges[range(len(x)), range(len(x))] = 0  # self-loops count as none
     for nodes, h, a in graphs_of(x, edge_index, batch):
@@ -96,6 +98,13 @@ def test_whatever_is_learned_has_a_gradient():
         assert (
             (parameter.grad.view(len(parameter), -1) if parameter.dim() else parameter.grad).abs().amax(-1).gt(0).all()
         ), name
+
+
+def test_what_is_not_in_the_paper_is_shown_where_it_is_used():
+    assert "heads" not in repr(TAPooling(4))
+    assert "heads=2" in (shown := repr(TAPooling(4, heads=2, learn_connectivity=True)))
+    assert "learn_connectivity=True" in shown
+    assert "vote_scale" not in shown
 
 
 def test_settings_that_cannot_be_together_are_refused():

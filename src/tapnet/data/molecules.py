@@ -48,8 +48,10 @@ def from_smiles(
     if wrong := np.flatnonzero(read.num_atoms == 0).tolist():
         named = name_invalid([texts[i] for i in wrong], [f"molecule {i}" for i in wrong])
         raise DataError(f"{len(wrong)} of {len(texts)} SMILES are not valid: {named}")
-    dataset = molecule_dataset(read, targets, name=name, names=names)
-    return dataset if targets is None else replace(dataset, notes=(*targets.remarks, *dataset.notes))
+    dataset = assemble_molecules(read, targets, name=name, names=names)
+    remarks = () if targets is None else targets.remarks
+    notes = copies_of_molecules(dataset, molecule_codes(dataset, read), targets)
+    return replace(dataset, notes=(*remarks, *notes))
 
 
 def _target_columns(y: Any) -> dict[str, Sequence[Any]]:
@@ -80,7 +82,7 @@ def name_invalid(texts: Sequence[str], places: Sequence[object], total: int | No
     return ", ".join(named) + (f" and {total - SHOWN} more" if total > SHOWN else "")
 
 
-def molecule_dataset(
+def assemble_molecules(
     read: arrays.MoleculeArrays,
     targets: Targets | None,
     *,
@@ -96,23 +98,7 @@ def molecule_dataset(
         name: The name of the data set.
         names: What the valid molecules are called; by default their SMILES.
         source: The file that they were read from.
-
-    Returns:
-        The data set, with a note on copies among the molecules.
     """
-    dataset = assemble_molecules(read, targets, name=name, names=names, source=source)
-    return replace(dataset, notes=copies_of_molecules(dataset, molecule_codes(dataset, read), targets))
-
-
-def assemble_molecules(
-    read: arrays.MoleculeArrays,
-    targets: Targets | None,
-    *,
-    name: str,
-    names: Sequence[str] | None = None,
-    source: str = "",
-) -> GraphDataset:
-    """``molecule_dataset`` without the note."""
     read = read.valid()
     return describe_molecules(plain_molecules(read, name=name, source=source), read.smiles, targets, names)
 

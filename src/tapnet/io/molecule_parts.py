@@ -227,9 +227,10 @@ class MoleculeParts:
                     (invalid if text else empty).add(line, text)
             valid += [len(waiting) + i for i in sorted(good)]
             waiting += [row for _, row in chunk]
-            read = MoleculeArrays.join([read, found.valid()])
+            new = found.valid()
+            read = MoleculeArrays.join([read, new])
             molecules += len(good)
-            mixtures += sum(map(is_mixture, found.valid().smiles))
+            mixtures += sum(map(is_mixture, new.smiles))
             if full := len(valid) // self.multiple * self.multiple:
                 yield part(full, valid[full - 1] + 1)
             if waiting and (not valid or len(waiting) > MOST_WAITING * max(len(chunk), self.multiple)):

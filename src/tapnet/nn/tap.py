@@ -200,6 +200,7 @@ class TAPooling(SelectPooling):
         shape = weight_shape(similarity, in_channels) if local_voting else None
         many = () if heads == 1 else (heads,)
         self.heads, self.vote_scale, self.edge_channels = heads, vote_scale, edge_channels
+        self.learn_connectivity = learn_connectivity
         self.weight = None if shape is None else nn.Parameter(torch.empty(*many, *shape))  # W_r
         self.projection = nn.Parameter(torch.empty(*many, in_channels)) if global_voting else None  # p
         self.edge_weight = nn.Parameter(torch.empty(edge_channels)) if edge_channels else None  # q
@@ -220,13 +221,20 @@ class TAPooling(SelectPooling):
         return cls(setup.in_channels, setup.ratio, dropout=setup.dropout, **setup.tap)
 
     @compiler_disabled
-    def votes(self, x: Tensor, edge_index: Tensor | GraphBatch, batch: Tensor | None = None) -> Votes:
+    def votes(
+        self,
+        x: Tensor,
+        edge_index: Tensor | GraphBatch,
+        batch: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Votes:
         """Each part of every node's score, for a picture or an explanation.
 
         Args:
             x: [N, d] node features.
             edge_index: [2, E], or the graphs as a ``GraphBatch``.
             batch: [N] the graph of each node; None means one graph.
+            edge_attr: [E, …] what edges carry, for a layer that reads it.
 
         Returns:
             ``local``, ``global_``, ``connectivity`` and their sum ``score``, [N] each.
@@ -234,7 +242,8 @@ class TAPooling(SelectPooling):
         if isinstance(edge_index, GraphBatch):
             return self._votes(x, edge_index, self._mask())
         x = x.view(-1, 1) if x.dim() == 1 else x
-        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch)
+        carried = edge_attr if self.edge_channels else None
+        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch, carried)
         if order is None:
             return self._votes(x, graphs, self._mask())
         votes, place = self._votes(x[order], graphs, self._mask()), torch.argsort(order)
@@ -263,10 +272,13 @@ class TAPooling(SelectPooling):
 
     def _in_one_step(self, h: Tensor) -> bool:
         """Whether the votes are one compiled step with its gradient written out."""
-        as_in_the_paper = self.heads == 1 and self.vote_scale == "nodes" and not self.edge_channels
-        as_in_the_paper &= self.learned_connectivity is None
         votes = is_linear(self.similarity) and (self.local_voting or self.global_voting)
-        return is_compiled(h) and votes and as_in_the_paper
+        return is_compiled(h) and votes and not self._beyond_the_paper()
+
+    def _beyond_the_paper(self) -> dict[str, object]:
+        """The options that the paper does not have, where they are in use."""
+        options = (("heads", 1), ("vote_scale", "nodes"), ("learn_connectivity", False), ("edge_channels", 0))
+        return {name: getattr(self, name) for name, default in options if getattr(self, name) != default}
 
     def _linear_votes(
         self, h: Tensor, batch: GraphBatch, mask: Mask | None, select: Select | None = None
@@ -324,7 +336,8 @@ class TAPooling(SelectPooling):
     def extra_repr(self) -> str:
         """What ``print`` shows of the layer."""
         shown = ("ratio", "connectivity", "similarity", "local_voting", "global_voting", "gate", "dropout")
-        return ", ".join([f"{self.in_channels}", *(f"{name}={getattr(self, name)!r}" for name in shown)])
+        values = {name: getattr(self, name) for name in shown} | self._beyond_the_paper()
+        return ", ".join([f"{self.in_channels}", *(f"{name}={value!r}" for name, value in values.items())])
 
 
 def _scores_of(local: Tensor, global_: Tensor, degrees: Tensor, score: Tensor) -> Scores:
