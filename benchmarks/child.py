@@ -29,7 +29,8 @@ def main(task: str, side: str, name: str, data_dir: str, number: str) -> None:
         peak = tasks.peak_of_clusters(task.split()[1], side, name, folder, int(number))
         print(json.dumps({"peak": peak}))
     elif task.startswith("compare"):
-        print(json.dumps(tasks.peer_comparison(name, folder, int(number), int(task.split()[1]))))
+        _, folds, systems = task.split()
+        print(json.dumps(tasks.peer_comparison(name, folder, int(number), int(folds), systems.split(","))))
     else:
         _peer_folds(name, folder, int(number))
         print(json.dumps({"done": 1}))

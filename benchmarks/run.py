@@ -107,7 +107,7 @@ def run_tasks(parts: tuple[str, ...], data_dir: Path | None, tiny: bool, chempro
         for name, graphs in (("PROTEINS", 64), ("REDDIT-BINARY", 16)):  # 16: dense matrices of 0.6 GB each
             for pool in CLUSTERS:
                 yield tasks.clusters(bench_dataset(name, data_dir, 4 if tiny else graphs), pool, few)
-            for pool in CLUSTERS[:1] if tiny else CLUSTERS:
+            for pool in CLUSTERS if not tiny else CLUSTERS[:1] if graphs == 16 else ():
                 yield tasks.cluster_memory(pool, name, data_dir, 4 if tiny else graphs)
     if "molecules" in parts:
         tables = () if data_dir is None else tuple(data_dir / "molecules" / f"{name}.csv" for name in ("ESOL", "BBBP"))
@@ -119,7 +119,8 @@ def run_tasks(parts: tuple[str, ...], data_dir: Path | None, tiny: bool, chempro
                 yield from tasks.molecules(table, chemprop, others if others.exists() else None, tiny)
     if "compare" in parts:
         for name, epochs in (("MUTAG", 1),) if tiny else (("MUTAG", 50), ("PROTEINS", 10)):
-            yield tasks.comparison(name, data_dir, epochs, 3 if tiny else 10)
+            some = ("tapnet:topk", "wl") if tiny else tasks.SYSTEMS
+            yield tasks.comparison(name, data_dir, epochs, 3 if tiny else 10, some)
     if "explanations" in parts:
         yield tasks.explanation(data_dir, tiny)
     if "first" in parts:
