@@ -124,9 +124,8 @@ class DensePeer(nn.Module):
         super().__init__()
         self.name = type(pool).__name__
         assert isinstance(pool, DiffPool | MinCutPool | DMoNPool)
-        weight, bias = pool.assign.weight.detach().T.clone(), pool.assign.bias
-        assert bias is not None
-        bias = bias.detach().clone()
+        assert pool.assign.bias is not None
+        weight, bias = pool.assign.weight.detach().T.clone(), pool.assign.bias.detach().clone()
         self.layer: Any
         if isinstance(pool, DiffPool):
             self.layer = DenseGCNConv(pool.in_channels, pool.clusters)
@@ -183,7 +182,8 @@ def cluster_steps(dataset: GraphDataset, name: str) -> dict[str, Callable[..., S
 
     def theirs(with_loss: bool = True) -> Step:
         h = x.clone().requires_grad_()
-        return backward(h, *peer(h, edge_index, batch), with_loss)
+        pooled, coarse, loss = peer(h, edge_index, batch)
+        return backward(h, pooled, coarse, loss, with_loss)
 
     def backward(h: Tensor, pooled: Tensor, coarse: Tensor, loss: Tensor, with_loss: bool) -> Step:
         (pooled.square().mean() + coarse.square().mean() + (loss if with_loss else 0)).backward()
@@ -318,7 +318,7 @@ def readable(table: Path, column: str | None = None) -> list[tuple[str, str]]:
     """The SMILES and a column of a CSV, of the molecules that RDKit reads; both sides number these alike."""
     from rdkit import Chem, RDLogger
 
-    RDLogger.DisableLog("rdApp.*")
+    RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
     with table.open(newline="") as file:
         rows = [(row["smiles"].strip(), row[column] if column else "") for row in csv.DictReader(file)]
     return [row for row in rows if (found := Chem.MolFromSmiles(row[0])) is not None and found.GetNumAtoms()]

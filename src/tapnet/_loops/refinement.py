@@ -27,9 +27,17 @@ def refined_labels(label: Array, rowptr: Array, col: Array) -> Array:
     near, known = np.empty(len(col), np.int32), 0
     for i in range(n):
         begin, end, key = rowptr[i], rowptr[i + 1], label[i]
-        for e in range(begin, end):
-            near[e] = label[col[e]]
-        near[begin:end] = np.sort(near[begin:end])
+        if end - begin > 32:
+            for e in range(begin, end):
+                near[e] = label[col[e]]
+            near[begin:end].sort()
+        else:  # by insertion: few neighbours
+            for e in range(begin, end):
+                value, at = label[col[e]], e
+                while at > begin and near[at - 1] > value:
+                    near[at] = near[at - 1]
+                    at -= 1
+                near[at] = value
         for e in range(begin, end):
             key = (key ^ near[e]) * 1099511628211  # as FNV-1a does
             key ^= key >> 29
