@@ -316,12 +316,12 @@ def molecules(table: Path, chemprop: Path, others: Path | None, tiny: bool) -> l
 
 def readable(table: Path, column: str | None = None) -> list[tuple[str, str]]:
     """The SMILES and a column of a CSV, of the molecules that RDKit reads; both sides number these alike."""
-    from rdkit import Chem, RDLogger
+    from rdkit import Chem, rdBase
 
-    RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
     with table.open(newline="") as file:
         rows = [(row["smiles"].strip(), row[column] if column else "") for row in csv.DictReader(file)]
-    return [row for row in rows if (found := Chem.MolFromSmiles(row[0])) is not None and found.GetNumAtoms()]
+    with rdBase.BlockLogs():
+        return [row for row in rows if (found := Chem.MolFromSmiles(row[0])) is not None and found.GetNumAtoms()]
 
 
 def _write_csv(file: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
