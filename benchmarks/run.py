@@ -118,7 +118,7 @@ def run_tasks(parts: tuple[str, ...], data_dir: Path | None, tiny: bool, chempro
             for table in tables[:1] if tiny else tables:
                 yield from tasks.molecules(table, chemprop, others if others.exists() else None, tiny)
     if "compare" in parts:
-        for name, epochs in (("MUTAG", 1),) if tiny else (("MUTAG", 50), ("PROTEINS", 10)):
+        for name, epochs in (("MUTAG", 1),) if tiny else (("MUTAG", 30), ("PROTEINS", 8)):
             some = ("tapnet:topk", "wl") if tiny else tasks.SYSTEMS
             yield tasks.comparison(name, data_dir, epochs, 3 if tiny else 10, some)
     if "explanations" in parts:
