@@ -72,11 +72,64 @@ def node_link_documents(draw):
     return flags | {"nodes": nodes, draw(st.sampled_from(["links", "edges"])): edges}
 
 
-@given(node_link_documents())
-@settings(max_examples=300)
-def test_a_json_file_is_read_as_its_networkx_graph_is(tmp_path_factory, document):
-    file = tmp_path_factory.getbasetemp() / "document.json"
-    file.write_text(json.dumps(document))
+@st.composite
+def graphml_documents(draw):
+    """GraphML as anyone may write it, mostly plain; rarely with what is wrong, or what only NetworkX reads."""
+
+    def rarely(usual, *others):
+        return draw(st.sampled_from([usual] * 19 + [*others]))
+
+    sure = draw(st.booleans())
+    value = {
+        "string": st.sampled_from(["C", " N ", "&amp;", "1.5", "<![CDATA[<x>]]>"]),
+        "int": st.integers(-3, 3).map(str) | st.just(" 2 "),
+        "double": st.sampled_from(["1.5", "-2e3", "NaN", "inf", "0"]),
+        "boolean": st.sampled_from(["true", "False", " true "]),
+    }
+    keys = [
+        (
+            f"d{i}",
+            of,
+            draw(st.sampled_from(["label", "weight", "mass"])),
+            rarely(draw(st.sampled_from([*value])), "hue"),
+        )
+        for i, of in enumerate(draw(st.lists(st.sampled_from(["node", "edge"]), max_size=4)))
+    ]
+
+    def data(of):
+        some = [key for key in keys if key[1] == of and (sure or rarely(True, False))]
+        text = [
+            f'<data key="{i}">{rarely(draw(value.get(kind, words)), "", "<b/>", "x")}</data>' for i, *_, kind in some
+        ]
+        return "".join(text) + rarely("", "<port name='p'/>", "<desc>a</desc>", '<data key="none">1</data>')
+
+    names = [rarely(f"n{i}", "n0") for i in range(draw(st.integers(0 if not sure else 1, 4)))]
+    nodes = [f'<node id="{name}">{data("node")}</node>' for name in names]
+    ends = st.sampled_from(names + ([] if sure and names else ["n9"]))
+    edges = []
+    for _ in range(draw(st.integers(0, 4))):
+        more = rarely("", 'id="e"', 'directed="true"')
+        edges.append(f'<edge source="{draw(ends)}" target="{draw(ends)}" {more}>{data("edge")}</edge>')
+    default = rarely("", "<default>1</default>")
+    heads = [
+        f'<key id="{i}" for="{of}" attr.name="{name}" attr.type="{kind}">{default}</key>' for i, of, name, kind in keys
+    ]
+    space = rarely('xmlns="http://graphml.graphdrawing.org/xmlns"', "", 'xmlns="other"')
+    direction = draw(st.sampled_from(["directed", "undirected"]))
+    of_graph = draw(st.sampled_from(["", '<data key="d0">1</data>']))
+    graph = f'<graph edgedefault="{direction}">{"".join(draw(st.permutations([*nodes, *edges])))}{of_graph}</graph>'
+    encoding = rarely("utf-8", "us-ascii", "utf-16", "latin-1")
+    text = f'<?xml version="1.0" encoding="{encoding}"?>{rarely("", "<!-- a -->", "<!DOCTYPE graphml>")}'
+    body = "".join([*heads, rarely(graph, graph + graph, ""), rarely("", "<data/>")])
+    return (text + f"<graphml {space}>{body}</graphml>").encode(encoding, "xmlcharrefreplace")
+
+
+@given(st.one_of(node_link_documents(), graphml_documents()))
+@settings(max_examples=500, deadline=None)
+def test_a_file_is_read_as_its_networkx_graph_is(tmp_path_factory, document):
+    is_json = isinstance(document, dict)
+    file = tmp_path_factory.getbasetemp() / f"document.{'json' if is_json else 'graphml'}"
+    file.write_bytes(json.dumps(document).encode() if is_json else document)
     found = []
     for read_file in (FileGraph.read, lambda file: FileGraph.of(read_graph(file), str(file))):
         try:
@@ -89,7 +142,7 @@ def test_a_json_file_is_read_as_its_networkx_graph_is(tmp_path_factory, document
         edges = sorted(zip(ends, of_edges, strict=True), key=str)
         kinds = {k: c.kind for k, c in graph.edge_columns.items()}
         names = graph.columns, graph.edge_attributes, graph.lacking, graph.wrong_edges, graph.wrong_weight
-        found.append((graph.size, edges, kinds, *names))
+        found.append(repr((graph.size, edges, kinds, *names, graph.directed)))  # NaN is not NaN
     assert found[0] == found[1]
 
 

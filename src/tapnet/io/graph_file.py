@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from tapnet.errors import DataError
 from tapnet.io.archive import Place, read_content
-from tapnet.io.graphml import parse_graphml
-from tapnet.io.node_link import PlainGraph, parse_node_link, parse_plain_graph
+from tapnet.io.graphml import parse_graphml, parse_plain_graphml
+from tapnet.io.node_link import parse_node_link, parse_plain_node_link
+from tapnet.io.plain_graph import PlainGraph
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,10 +23,10 @@ def read_graph(file: Place) -> nx.Graph:
 
 
 def read_plain_graph(file: Place) -> nx.Graph | PlainGraph:
-    """The same, as columns where it is plain JSON."""
+    """The same, as columns where it is plain."""
     content = read_content(file, MAX_FILE_BYTES + 1)
-    json = file.name.lower().endswith(".json") and len(content) <= MAX_FILE_BYTES
-    return (parse_plain_graph(content) if json else None) or parse_graph(content, str(file))
+    parse = parse_plain_graphml if file.name.lower().endswith(".graphml") else parse_plain_node_link
+    return (parse(content) if len(content) <= MAX_FILE_BYTES else None) or parse_graph(content, str(file))
 
 
 def parse_graph(content: bytes, name: str, check_size: Callable[[int, int], None] | None = None) -> nx.Graph:

@@ -44,7 +44,7 @@ from tapnet.io.archive import Place, file_size, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
 from tapnet.io.graph_file import read_graph, read_plain_graph
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
-from tapnet.io.node_link import PlainGraph
+from tapnet.io.plain_graph import PlainGraph
 from tapnet.io.tables import LABELS, TARGETS, Listing, list_graphs
 from tapnet.progress import counting
 

@@ -1,20 +1,30 @@
-"""GraphML: the graph of a file, read by NetworkX after a check that the XML is harmless and names each node once."""
+"""GraphML: plain graphs as columns, all others by NetworkX after a check that the XML names each node once.
+
+Neither reads a DOCTYPE, the place of entity bombs.
+"""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 from xml.parsers import expat
 
 from tapnet.errors import DataError
 from tapnet.files import printable
+from tapnet.io.plain_graph import PlainGraph, columns_of
 
 if TYPE_CHECKING:
     import networkx as nx
 
-NAMED = b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'  # for a file that does not name it
+NAME_SPACE = "http://graphml.graphdrawing.org/xmlns"
+NAMED = f'<graphml xmlns="{NAME_SPACE}"'.encode()
+NAMELESS = re.compile(rb"<graphml(?=[\s>])(?![^>]*\sxmlns\s*=)")
+TYPES: dict[str, type] = {"string": str, "int": int, "long": int, "float": float, "double": float}
+OTHER_ENCODING = re.compile(rb"""[^>]*encoding\s*=\s*['"](?!utf-8['"]|us-ascii['"])""", re.IGNORECASE)
 MAX_DEFAULTS = 1_000_000  # values that nodes and edges do not state: a small file cannot ask for a lot of memory
 
 
@@ -63,6 +73,54 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
     return graph
 
 
+def parse_plain_graphml(content: bytes) -> PlainGraph | None:
+    """The graph in the content of a file without the way through NetworkX.
+
+    Returns:
+        The graph; None for one that is wrong, or not as plain as most are: ``parse_graphml`` is for these.
+    """
+    if b"<!DOCTYPE" in content or b"\0" in content or OTHER_ENCODING.match(content):  # in which it looks otherwise
+        return None
+    try:
+        root = ElementTree.fromstring(content)
+        space = root.tag.removesuffix("graphml")
+        *heads, graph = root
+        if space not in ("", f"{{{NAME_SPACE}}}") or graph.tag != f"{space}graph":
+            return None
+        if any(head.tag != f"{space}key" or len(head) for head in heads):  # such as one with a default
+            return None
+        keys = {head.attrib["id"]: (head.attrib["attr.name"], TYPES[head.attrib["attr.type"]]) for head in heads}
+        elements: dict[str, list[ElementTree.Element]] = {f"{space}{kind}": [] for kind in ("node", "edge", "data")}
+        for element in graph:
+            elements[element.tag].append(element)
+        nodes, edges, of_graph = elements.values()
+        _attributes(of_graph, keys, f"{space}data")  # which are not used, but may be wrong
+        if any(len(edge.attrib) > 2 for edge in edges):  # an id, a direction of its own
+            return None
+        ends = [[edge.attrib[end] for edge in edges] for end in ("source", "target")]
+        of_nodes, of_edges = ([_attributes(one, keys, f"{space}data") for one in some] for some in (nodes, edges))
+        columns = columns_of(of_nodes), columns_of(of_edges)
+        directed = graph.get("edgedefault") == "directed"
+        return PlainGraph.of([node.attrib["id"] for node in nodes], ends, *columns, directed)
+    except (ElementTree.ParseError, ValueError, LookupError, RecursionError, MemoryError):
+        return None
+
+
+def _attributes(
+    elements: Sequence[ElementTree.Element] | ElementTree.Element, keys: dict[str, tuple[str, type]], tag: str
+) -> dict[str, Any]:
+    """What a node or an edge carries; an error where it is not plain."""
+    found = {}
+    for data in elements:
+        name, kind = keys[data.attrib["key"]]
+        if data.tag != tag or len(data) or data.text is None:
+            raise ValueError
+        found[name] = kind(data.text)
+    if len(found) < len(elements):
+        raise ValueError
+    return found
+
+
 class _Booleans(dict[str, bool]):
     """Words for true and false, also with white space around them, as igraph writes them."""
 
@@ -79,7 +137,7 @@ def _read_graphml(content: bytes) -> nx.Graph:
 
     reader = GraphMLReader()
     reader.convert_bool = _Booleans(reader.convert_bool)
-    graphs = list(reader(string=content)) or list(reader(string=content.replace(b"<graphml>", NAMED)))
+    graphs = list(reader(string=content)) or list(reader(string=NAMELESS.sub(NAMED, content, count=1)))
     if not graphs:
         raise nx.NetworkXError("no <graph> in the name space of GraphML")
     graph: nx.Graph = graphs[0]
