@@ -55,8 +55,9 @@ def load(file: Path) -> list[Growth]:
     """The rows of a file that `main` wrote."""
     rows = []
     for row in json.loads(file.read_text()):
-        values: dict[str, Any] = {field.name: row[field.name] for field in fields(Growth)}
-        rows.append(Growth(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}))
+        names = (field.name for field in fields(Growth))
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v := row[name], list) else v for name in names}
+        rows.append(Growth(**values))
     return rows
 
 

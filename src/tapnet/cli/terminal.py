@@ -289,5 +289,5 @@ def print_growth(rows: Sequence[Any]) -> None:
     console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
     console.print(table)
     console.print(
-        "[dim]Exponents ± standard error: 1 is linear, 0 does not grow. One thread; memory at its peak (–: hardly any).[/]"
+        "[dim]Exponents ± standard error: 1 is linear, 0 does not grow. One thread; peak of memory (–: hardly any).[/]"
     )
