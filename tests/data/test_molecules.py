@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tapnet import GraphDataset
+from tapnet.data.catalog import describe
 from tapnet.errors import DataError, SettingError
 
 Chem = pytest.importorskip("rdkit.Chem")
@@ -155,3 +156,10 @@ def test_the_numbers_of_atoms_are_the_same_for_every_way_to_write_a_molecule():
     molecule = Chem.MolFromSmiles("CC(=O)Oc1ccccc1C(=O)NC2CC2")
     ways = [Chem.MolToSmiles(molecule, doRandom=True) for _ in range(8)]
     assert len(set(graph_codes(GraphDataset.from_smiles(ways)).tolist())) == 1
+
+
+def test_a_description_of_molecules_counts_copies_once_and_leaves_no_bonds_out():
+    dataset = GraphDataset.from_smiles(["CCO", "OCC", "C=C"], [0, 1, 0])
+    notes = describe(dataset)["notes"]
+    assert sum("have a copy" in note for note in notes) == 1
+    assert not any("not used" in note for note in notes)

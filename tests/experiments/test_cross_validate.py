@@ -197,7 +197,7 @@ assert len(tapnet.load_model("run", pools=[MyPool]).predict("MUTAG")) == 188
 """
 
 
-@pytest.mark.parametrize("how", ["script", "cell"])
+@pytest.mark.parametrize("how", ["script", pytest.param("cell", marks=pytest.mark.slow)])
 def test_a_pooling_class_of_the_script_itself(tmp_path, how):
     (tmp_path / "script.py").write_text(SCRIPT)
     words = ["script.py"] if how == "script" else ["-c", SCRIPT]  # a notebook's cell has no file either

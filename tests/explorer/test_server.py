@@ -31,7 +31,7 @@ from tapnet.errors import DataError, SettingError
 from tapnet.explorer import names, server
 from tapnet.explorer.load import load_explorer, load_pages
 from tapnet.explorer.results import Results
-from tapnet.explorer.upload import parsers
+from tapnet.explorer.upload import parsers, read_upload
 from tapnet.explorer.views import Choice, Explorer
 from tapnet.models.registry import find_model
 from tests.helpers.pages import EVIL, make_model, node_link, running
@@ -919,3 +919,14 @@ def test_a_model_of_atoms_with_numbers_and_bonds_has_a_page(with_data: bool, con
     assert explorer.model()["ratios"] == [0.8, 0.6, 0.4]
     if with_data:
         assert len(explorer.graph(0, Choice())["layers"]) == 3
+
+
+def test_edges_that_a_model_reads_are_not_said_to_be_left_out(mutag: GraphDataset) -> None:
+    nodes = [{"id": i, "label": "C"} for i in range(3)]
+    links = [{"source": i, "target": i + 1, "label": f"{i}"} for i in range(2)]
+    body = json.dumps({"nodes": nodes, "links": links}).encode()
+    spec = find_model("tapnet")
+    for conv, left_out in (("gcn", True), ("gine", False)):
+        saved = make_model(spec.prepare(mutag, spec.settings(conv=conv)), conv=conv)
+        notes = read_upload(saved, "three.json", body).notes
+        assert any("not used" in note for note in notes) == left_out

@@ -204,20 +204,23 @@ def test_every_bad_input_is_refused_in_one_line(cases: list[Case], in_a_fork: Ru
     assert not found, "\n".join(found)
 
 
-SOME = (
-    "tu-folder-numbers-out-of-range-node-5000-digits",
+SHORT = (
     "tu-folder-paths-and-links-a-pipe",
     "archive-bombs-9-mb-of-lists",
+    "model-code-in-a-model-a-torch-file-with-code",
+)
+SOME = (
+    *SHORT,
+    "tu-folder-numbers-out-of-range-node-5000-digits",
     "graphml-xml-entities-billion-laughs",
     "folder-of-graphs-names-the-file-x1b[31mred.json",
-    "model-code-in-a-model-a-torch-file-with-code",
     "model-huge-counts-gin-with-layers-10**9",
     "predict-truncated-one-of-three",
     "settings-huge-counts---set-hidden_channels=1000000000",
 )
 
 
-@pytest.mark.parametrize("key", SOME)
+@pytest.mark.parametrize("key", [pytest.param(k, marks=[] if k in SHORT else [pytest.mark.slow]) for k in SOME])
 def test_so_it_is_for_a_process_that_starts_from_nothing(cases: list[Case], tmp_path: Path, key: str) -> None:
     found = faults_among([case for case in cases if case.key == key], tmp_path, from_nothing)
     assert not found, "\n".join(found)

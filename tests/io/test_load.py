@@ -403,7 +403,7 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n == "COLLAB" else []) for n in REAL])
 def test_the_real_archives_have_the_known_numbers(real_data, name):
     dataset = load_dataset(name, real_data)
     found = Statistics.of(dataset)

@@ -21,7 +21,7 @@ from tests.helpers.faults import PATIENCE, command, content, finishes, running, 
 
 COMMANDS = ("train", "show", "reproduce", "predict", "explore")
 STAGES = ("half written", "not flushed", "not renamed", "just renamed")
-SHORT = (("train", "show"), ("train", "predict"))
+SHORT = (("train", "predict"),)
 PAIRS = [
     pytest.param(*pair, id="-".join(pair), marks=[] if pair in SHORT else [pytest.mark.slow])
     for pair in combinations_with_replacement(COMMANDS, 2)

@@ -114,6 +114,8 @@ def describe(dataset: GraphDataset) -> dict[str, Any]:
 
     statistics, entry = Statistics.of(dataset), find_entry(dataset.name)
     classes = list(map(str, dataset.classes))
+    molecules = dataset.smiles is not None  # their bonds are read by default, their copies are counted by the reader
+    notes = [features_note(dataset, reads_edges=molecules), "" if molecules else copies_note(dataset)]
     return {
         "name": dataset.name,
         "found": dataset.source,
@@ -130,7 +132,7 @@ def describe(dataset: GraphDataset) -> dict[str, Any]:
         "differs_from_paper": None if entry is None else statistics.differences(entry),
         "checksum": dataset.checksum,
         "largest_class": _largest_class(dataset),
-        "notes": [*dataset.notes, *(note for note in (features_note(dataset), copies_note(dataset)) if note)],
+        "notes": [*dataset.notes, *filter(None, notes)],
     }
 
 

@@ -47,7 +47,7 @@ def read_upload(saved: SavedModel, name: str, content: bytes) -> Upload:
     data = saved.join_files([FileGraph.of(graph, name)], name)
     unseen = UnseenCategories(saved.features)
     encoded = saved.encode(data, [name], unseen)
-    unused = features_note(data)
+    unused = features_note(data, reads_edges=saved.network.reads_edges)
     notes = [str(unseen)[:LONGEST_NOTE]] if unseen.graphs else []
     notes += [unused[:LONGEST_NOTE]] if unused else []
     return Upload(data, encoded, [str(node)[:LONGEST_NAME] for node in graph], notes)
