@@ -30,7 +30,7 @@ CHANNELS, NODES, EDGES_A_NODE, GRAPHS = 48, 20_000, 10, 1000
 MIN_BYTES = 20_000_000  # growth of less is not told from what the allocator keeps
 NEAR = 100  # how far a neighbour's number is at most in a graph with locality
 REPEATS, REPEAT_SECONDS = 50, 1.0  # of each size: so many, or as many as take so long, but two at least
-LOOK_EVERY, MEMORY_EVERY = 0.05, 5  # seconds between looks at other processes, and how many for one at their memory
+LOOK_EVERY, MEMORY_EVERY = 0.1, 10  # seconds between looks at other processes, and how many for one at their memory
 
 
 class Exponent(NamedTuple):
