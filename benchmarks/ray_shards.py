@@ -32,8 +32,8 @@ NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100_000_000}
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_health_check_period_ms": "1000",  # a node that does not answer for three seconds is dead; Ray waits for 15
-    "RAY_health_check_failure_threshold": "3",
+    "RAY_health_check_period_ms": "1000",  # a node that does not answer ten times is dead, after ten seconds or so
+    "RAY_health_check_failure_threshold": "10",
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "10",  # to wait for nodes that are not there any more
 }
 Trained = tuple[int, tuple[int, ...], float]  # a turn that is done: its epoch, the shard of every process, the loss
