@@ -5,6 +5,7 @@ import shutil
 import time
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -862,6 +863,12 @@ def test_a_plain_folder_is_read_in_parts(tmp_path_factory, dataset):
     for i, graph in enumerate(dataset.to_networkx(i) for i in range(len(dataset))):
         write(graph, folder / f"{i:02}.json")
     assert_same_as_whole(in_parts(folder, whole=not dataset.num_edges), read(folder))
+
+
+def test_an_archive_is_read_in_parts(tmp_path):
+    folder = folder_of(tmp_path / "some", a=path_of("C", "N"), b=path_of("N", "O", "C"))
+    archive = Path(shutil.make_archive(tmp_path / folder.name, "zip", folder.parent, folder.name))
+    assert_same_as_whole(in_parts(archive), read(archive))
 
 
 def test_parts_without_edges_and_with_other_attributes(tmp_path):

@@ -2,9 +2,11 @@
 
 import csv
 import io
+import shutil
 import tracemalloc
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -403,6 +405,14 @@ def test_matrices_in_parts_are_the_whole(in_parts, tmp_path_factory, sizes, dire
     assert_same(found, whole)
     assert found.checksum == whole.checksum
     assert found.notes == whole.notes
+
+
+def test_matrices_in_an_archive_are_read_in_parts(in_parts, tmp_path):
+    folder = folder_of(tmp_path / "some", "file,t\na,1\nb,2.5\nc,0\n", a=PATH, b=RING, c=PATH)
+    archive = shutil.make_archive(tmp_path / folder.name, "zip", folder.parent, folder.name)
+    found, whole = in_parts(Path(archive)), read(Path(archive))
+    assert_same(found, whole)
+    assert found.checksum == whole.checksum == read(folder).checksum
 
 
 def test_tables_of_nodes_in_parts(in_parts, tmp_path):

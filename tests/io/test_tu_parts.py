@@ -1,5 +1,8 @@
 """TU files read in parts of whole graphs: the same data set as read as a whole, or nothing."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
@@ -31,6 +34,15 @@ def test_parts_are_put_together_as_the_whole_is_read(tmp_path_factory, dataset):
     assert found is not None
     assert_same(found, whole)
     assert found.checksum == whole.checksum
+
+
+def test_an_archive_is_read_in_parts(tmp_path):
+    folder = write(tmp_path)
+    archive = Path(shutil.make_archive(tmp_path / folder.name, "zip", folder.parent, folder.name))
+    found = read_large_tu(layout_of(archive))
+    assert found is not None
+    assert_same(found, read(archive))
+    assert found.checksum == read(folder).checksum
 
 
 def test_the_parsed_copy_is_the_same(tmp_path):

@@ -120,6 +120,11 @@ def subfolders(folder: Place) -> list[Place]:
     return [child for child in children(folder) if child.is_dir()]
 
 
+def file_size(file: Place) -> int:
+    """Bytes of a file, in an archive those that it unpacks to."""
+    return file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
+
+
 def read_content(file: Place, limit: int = -1) -> bytes:
     """The first ``limit`` bytes of a file, or all of them."""
     try:

@@ -40,7 +40,7 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError
 from tapnet.files import counted, printable, reading
 from tapnet.io._plain_text import NUMBER
-from tapnet.io.archive import Place, readable_files
+from tapnet.io.archive import Place, file_size, readable_files
 from tapnet.io.dataset_files import is_graph_file, layout_of
 from tapnet.io.graph_file import read_graph, read_plain_graph
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
@@ -504,10 +504,8 @@ def _read_all(files: Sequence[Place], name: str, source: str, directed: bool) ->
 
 def _read_large(files: Sequence[Place], name: str, source: str, directed: bool) -> _Read | None:
     """The same, in memory for some graphs at a time; None where they are few, or do not go together."""
-    if not all(isinstance(file, Path) for file in files):
-        return None
     with reading(source):
-        if sum(file.stat().st_size for file in files if isinstance(file, Path)) < LARGE_BYTES:
+        if sum(map(file_size, files)) < LARGE_BYTES:
             return None
     parts, graphs = MappedParts(), list[FileGraph]()
     first: _Read | None = None

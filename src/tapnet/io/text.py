@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,7 +21,7 @@ from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 from tapnet.files import counted
 from tapnet.io._plain_text import BOM, NUMBER, not_plain_text
-from tapnet.io.archive import UNREADABLE, Place, read_content
+from tapnet.io.archive import UNREADABLE, Place, file_size, read_content
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tables import FILE_ENDINGS
 
@@ -51,7 +50,7 @@ def read_text(file: Place, *, name: str, features: Features | None = None, direc
 
 def _read_large(file: Place, name: str, directed: bool) -> GraphDataset | None:
     """In memory for some graphs at a time; None where the file is small, or has to be read as a whole."""
-    if not isinstance(file, Path) or file.stat().st_size < LARGE_BYTES:
+    if file_size(file) < LARGE_BYTES:
         return None
     parts = MappedParts()
     try:

@@ -13,7 +13,8 @@ import numpy as np
 from tapnet._loops.jit import Array
 from tapnet.data.convert import assemble, one_way_note
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, GraphDataset
-from tapnet.io.archive import UNREADABLE
+from tapnet.errors import DataError
+from tapnet.io.archive import UNREADABLE, Place, file_size
 from tapnet.io.dataset_files import Layout
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tu import TU_PARTS, open_text, part_files
@@ -32,13 +33,12 @@ def read_large_tu(layout: Layout) -> GraphDataset | None:
         The data set. None where the files are small or in another format, where they do not name graph after graph in
         order, and where something is wrong with them: ``read_tu`` sorts them, or says what is wrong.
     """
-    if layout.kind != "tu" or not layout.root.is_dir():
-        return None
-    if sum(file.stat().st_size for file in layout.files()) < LARGE_BYTES:
+    if layout.kind != "tu":
         return None
     try:
-        return _read(layout)
-    except (NotInPartsError, ValueError, OverflowError, Warning, *UNREADABLE):
+        files = part_files(layout.place, layout.prefix)
+        return None if sum(map(file_size, files.values())) < LARGE_BYTES else _read(layout, files)
+    except (NotInPartsError, DataError, ValueError, OverflowError, Warning, *UNREADABLE):
         return None
 
 
@@ -92,9 +92,7 @@ class _Rows:
         return not len(self.rest)
 
 
-def _read(layout: Layout) -> GraphDataset:
-    name = layout.prefix
-    files = part_files(layout.place, name)
+def _read(layout: Layout, files: Mapping[str, Place]) -> GraphDataset:
     with ExitStack() as stack:
         rows = {
             part: _Rows(stack.enter_context(open_text(file)), *TU_PARTS[part])
