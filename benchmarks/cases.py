@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -204,8 +204,15 @@ def reading(archive: Path, rounds: int) -> list[Case]:
     ]
 
 
-def files(dataset: GraphDataset, rounds: int) -> Case:
-    """From a folder of node-link JSON files to classes; the peer reads with NetworkX. Labels are the categories."""
+def files(dataset: GraphDataset, rounds: int, form: Literal["JSON", "GraphML"] = "JSON", graphs: int = 0) -> Case:
+    """From a folder of a file for each graph to classes; the peer reads with NetworkX. Labels are the categories.
+
+    Args:
+        dataset: its graphs are written.
+        rounds: so often, after a first time that does not count; 1 for a single time that does.
+        form: node-link JSON or GraphML.
+        graphs: so many files, the graphs repeated; 0 for one file of each.
+    """
     import networkx as nx
     from torch_geometric.utils import from_networkx
 
@@ -216,30 +223,40 @@ def files(dataset: GraphDataset, rounds: int) -> Case:
     def run_ours() -> None:
         found = read_layout(layout_of(Path(folder)))
         nodes["ours"] = found.num_nodes
-        for graphs in torch.arange(len(found)).split(BATCH):
-            ours(found.batch(graphs)).argmax(1)
+        for numbers in torch.arange(len(found)).split(BATCH):
+            ours(found.batch(numbers)).argmax(1)
+
+    def read(path: Path) -> Any:
+        if form == "GraphML":
+            return nx.read_graphml(path)
+        return nx.node_link_graph(json.loads(path.read_text()), edges="links")
 
     @torch.inference_mode()
     def run_peer() -> None:
-        texts = [path.read_text() for path in sorted(Path(folder).iterdir())]
-        graphs = [nx.node_link_graph(json.loads(text), edges="links") for text in texts]
-        found = [from_networkx(graph, group_node_attrs=["label"]) for graph in graphs]
+        found = [from_networkx(read(path), group_node_attrs=["label"]) for path in sorted(Path(folder).iterdir())]
         nodes["peer"] = sum(data.num_nodes for data in found)
         for data in DataLoader(found, batch_size=BATCH):
             x = torch.nn.functional.one_hot(data.x[:, 0].long(), dataset.num_features).float()
             peer(x, data.edge_index, data.batch).argmax(1)
 
     with tempfile.TemporaryDirectory() as folder:
+        written = []
         for i in range(len(dataset)):
-            text = json.dumps(nx.node_link_data(dataset.to_networkx(i), edges="links"))
-            (Path(folder) / f"{i:06}.json").write_text(text)
-        ratio = compare(run_ours, run_peer, rounds)
-    return Case("reading JSON files and predicting", dataset.name, "NetworkX and PyG", ratio, f"nodes: {nodes}")
+            graph = dataset.to_networkx(i)
+            text = "".join(nx.generate_graphml(graph)) if form == "GraphML" else None
+            written.append(text or json.dumps(nx.node_link_data(graph, edges="links")))
+        for i in range(graphs or len(dataset)):
+            (Path(folder) / f"{i:06}.{form.lower()}").write_text(written[i % len(dataset)])
+        ratio = compare(run_ours, run_peer, rounds, warm_up=int(rounds > 1))
+    if nodes["ours"] != nodes["peer"]:
+        raise RuntimeError(f"the two sides read other numbers of nodes: {nodes}")
+    name = f"{dataset.name}, {graphs:,} graphs" if graphs else dataset.name
+    return Case(f"reading {form} files and predicting", name, "NetworkX and PyG", ratio, f"nodes: {nodes}")
 
 
 def memory(name: str, data_dir: Path | None, graphs: int | None) -> Case:
     """The peak of a process that trains for an epoch, interpreter and libraries included."""
-    peaks = {side: _child("memory", side, name, data_dir, graphs)["peak"] for side in ("ours", "peer")}
+    peaks = {side: run_child("memory", side, name, data_dir, graphs)["peak"] for side in ("ours", "peer")}
     return Case("peak memory of training", name, "PyG", Ratio((peaks["peer"] / peaks["ours"],)))
 
 
@@ -250,16 +267,17 @@ def cross_validation(name: str, data_dir: Path | None, epochs: int) -> Case:
         words += [] if data_dir is None else ["--data-dir", str(data_dir)]
         command = [sys.executable, "-m", "tapnet", *words]
         ours = seconds(lambda: subprocess.run(command, check=True, capture_output=True))
-    peer = seconds(lambda: _child("folds", "peer", name, data_dir, epochs))
+    peer = seconds(lambda: run_child("folds", "peer", name, data_dir, epochs))
     return Case("10-fold cross-validation", name, "PyG", Ratio((peer / ours,)), f"{epochs} epochs, wall clock")
 
 
-def _child(task: str, side: str, name: str, data_dir: Path | None, number: int | None) -> dict[str, float]:
+def run_child(task: str, side: str, name: str, data_dir: Path | None, number: int | None) -> dict[str, Any]:
+    """What a task of `child` prints, run in a process of its own."""
     words = [task, side, name, str(data_dir or ""), str(number or "")]
     command = [sys.executable, "-m", f"{__package__}.child", *words]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # it finds this package too
     answer = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
-    values: dict[str, float] = json.loads(answer.splitlines()[-1])
+    values: dict[str, Any] = json.loads(answer.splitlines()[-1])
     return values
 
 

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from . import tasks
 from .cases import BATCH, our_epoch, peer_epoch
 from .data import bench_dataset
 from .measure import forget_peak, peak_memory
@@ -24,6 +25,12 @@ def main(task: str, side: str, name: str, data_dir: str, number: str) -> None:
         forget_peak()  # of reading the files, which is the same on both sides
         epoch()
         print(json.dumps({"peak": peak_memory()}))
+    elif task.startswith("clusters"):
+        peak = tasks.peak_of_clusters(task.split()[1], side, name, folder, int(number))
+        print(json.dumps({"peak": peak}))
+    elif task.startswith("compare"):
+        _, folds, systems = task.split()
+        print(json.dumps(tasks.peer_comparison(name, folder, int(number), int(folds), systems.split(","))))
     else:
         _peer_folds(name, folder, int(number))
         print(json.dumps({"done": 1}))

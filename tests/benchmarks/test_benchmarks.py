@@ -53,10 +53,13 @@ def test_the_dense_peer_is_the_same_layer():
     assert isinstance(dense.sparse, TAPooling)
 
 
-def test_both_sides_read_the_same_files():
-    mutag = bench_dataset("MUTAG").subset(range(30))
-    note = cases.files(mutag, rounds=1).note
-    assert note.count(str(mutag.num_nodes)) == 2
+@pytest.mark.parametrize("form", ["JSON", "GraphML"])
+def test_both_sides_read_the_same_files(form):
+    mutag = bench_dataset("MUTAG").subset(range(20))
+    case = cases.files(mutag, rounds=1, form=form, graphs=40)
+    assert case.note.count(str(2 * mutag.num_nodes)) == 2
+    assert form in case.what
+    assert "40 graphs" in case.data
 
 
 def test_a_ratio_is_the_peers_time_over_ours_in_every_round():
@@ -75,7 +78,9 @@ def test_a_ratio_is_the_peers_time_over_ours_in_every_round():
 
 @pytest.mark.slow
 def test_every_benchmark_runs_at_a_tiny_size(tmp_path):
+    parts = "training,inference,layer,reading,files,memory,cross-validation,wl,clusters"  # the others: test_tasks.py
     words = [str(ROOT / "benchmarks" / "run.py"), "--tiny", "--threads", "1", "--out", str(tmp_path / "results.json")]
+    words += ["--only", parts]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / "results.json").read_text())["cases"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from tapnet._loops import clusters, csr, rows, segments
+from tapnet._loops import clusters, csr, refinement, rows, segments
 from tapnet._loops.ranges import offsets
 
 seeds = st.integers(0, 10**6)
@@ -226,6 +226,22 @@ def test_dropout_keeps_the_mean_and_repeats_itself(draw, p):
     assert not torch.equal(dropped, draw(h, p, 4))
     assert abs(float((dropped == 0).float().mean()) - p) < 0.01
     torch.testing.assert_close(dropped[dropped != 0], torch.full((int((dropped != 0).sum()),), 1 / (1 - p)))
+
+
+# ---- refinement ----
+
+
+@given(edges(), seeds)
+def test_refined_labels_are_equal_where_labels_and_neighbours_are(graph, seed):
+    edge_index, n = graph
+    label = torch.randint(0, 3, (n,), generator=generator(seed)).numpy()
+    (rowptr, col), _ = csr.to_csr_torch(edge_index, n)
+    combinations = []
+    for i in range(n):
+        combinations.append((label[i], *sorted(label[col[rowptr[i] : rowptr[i + 1]].numpy()])))
+    number = {combination: k for k, combination in enumerate(dict.fromkeys(combinations))}
+    found = refinement.refined_labels(label, rowptr.numpy(), col.numpy())
+    assert found.tolist() == [number[combination] for combination in combinations]
 
 
 COMPILE = """

@@ -18,7 +18,7 @@ def to_padded(h: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:
     longest = int(sizes.max())
     within = torch.arange(len(h), device=h.device) - batch.ptr.index_select(0, batch.graph)
     rows = h.new_zeros(len(sizes) * longest, h.size(1))
-    return rows.index_copy(0, batch.graph * longest + within, h).view(len(sizes), longest, h.size(1))
+    return rows.index_copy_(0, batch.graph * longest + within, h).view(len(sizes), longest, h.size(1))
 
 
 def adjacency_product(h: Tensor, batch: GraphBatch | DenseBatch) -> Tensor:

@@ -28,6 +28,7 @@ LABELS = {  # of systems, as the other tables write them
 TITLES = {
     "nested": "The common table of the field: nested selection of settings, on the published splits (MUTAG: our folds)",
     "pooling": "Where pooling matters: pooling layers in TAPNet's architecture",
+    "edges": "What nodes and edges carry: TAPNet with convolutions that read edges, and without",
 }
 
 
@@ -69,10 +70,15 @@ def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section |
     for system in sorted(systems, key=lambda s: s in baselines):
         cells = [_cell(table, system) for table in tables.values()]
         rows.append((LABELS.get(system, system.removeprefix("tapnet:")), *cells))
-    verdicts = [f"{data}: {table.rules}. *{table.verdict}.*" for data, table in tables.items()]
+    rules = [table.rules.split("; ") for table in tables.values()]
+    common = [rule for rule in rules[0] if len(rules) > 1 and all(rule in other for other in rules)]
+    verdicts = [f"All data sets: {'; '.join(common)}."] if common else []
+    for (data, table), every in zip(tables.items(), rules, strict=True):
+        own = "; ".join(rule for rule in every if rule not in common)
+        verdicts.append(f"{data}{f' ({own})' if own else ''}: *{table.verdict}.*")
     references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
     what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment (Nadeau and Bengio's test)"
-    seconds = "; in brackets the seconds that all its trainings took" if name == "pooling" else ""
+    seconds = "; in brackets the seconds that all its trainings took" if name != "nested" else ""
     header = ("", *(f"{data}" for data in tables))
     return Section(TITLES[name], header, tuple(rows), (f"{what}{seconds}.", *verdicts))
 
