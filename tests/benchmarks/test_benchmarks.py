@@ -149,7 +149,7 @@ def test_more_is_measured_where_more_is_done(monkeypatch):
 @pytest.mark.slow
 def test_every_size_is_measured_and_drawn(tmp_path):
     words = [str(ROOT / "benchmarks" / "scaling.py"), "--tiny", "--json", "--out", str(tmp_path / "scaling.png")]
-    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=600)
+    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=900)
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
     assert {"nodes", "edges", "graphs", "channels", "classes", "folds", "processes"} <= {row["size"] for row in rows}
