@@ -25,7 +25,7 @@ NODES, NUMBERS, EDGES, KINDS = 40, 128, 146, 64
 BYTES_A_GRAPH = NODES * (4 * NUMBERS + 8) + 4 * EDGES + 16
 
 
-def write_copy(folder: Path, graphs: int) -> None:
+def write_copy(folder: Path, graphs: int, seed: int = 0) -> None:
     """Writes a parsed copy of so many graphs, as if they had been read from the few in a folder."""
     from tapnet.data.dataset import GraphDataset
     from tapnet.io import parsed_cache
@@ -36,7 +36,7 @@ def write_copy(folder: Path, graphs: int) -> None:
     for part, text in {"A": "1, 2\n3, 4\n", "graph_indicator": "1\n1\n2\n2\n", "graph_labels": "0\n1\n"}.items():
         (folder / f"{folder.name}_{part}.txt").write_text(text)
     (folder / f"{folder.name}_node_attributes.txt").write_text("0.5\n1\n2\n1\n")
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     ring = np.arange(NODES)
     structures = []
     for _ in range(KINDS):

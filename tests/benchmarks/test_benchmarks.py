@@ -3,16 +3,22 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import linregress
 
-from benchmarks import cases, explanations, mapped, measure
+from benchmarks import cases, explanations, growth, mapped, measure, scaling
 from benchmarks.data import STATISTICS, bench_dataset, generated
 from benchmarks.measure import Ratio, compare
 from tapnet import load_dataset
+from tapnet.cli.bench import bench
+from tapnet.errors import SettingError
 from tapnet.nn.tap import TAPooling
 from tests.helpers.pages import make_model
 
@@ -83,19 +89,99 @@ def test_every_benchmark_runs_at_a_tiny_size(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_scaling_picture_is_drawn(tmp_path):
-    words = [str(ROOT / "benchmarks" / "scaling.py"), "--tiny", "--out", str(tmp_path / "scaling.png")]
-    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
-    assert result.returncode == 0, result.stderr
-    assert (tmp_path / "scaling.png").stat().st_size > 1000
-
-
-@pytest.mark.slow
 def test_the_limits_are_measured():
     words = [str(ROOT / "benchmarks" / "limits.py"), "--tiny", "--threads", "1"]
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "memory bandwidth" in result.stdout
+
+
+# ---- growth ----
+
+SIZES = st.lists(st.integers(1, 10**6), min_size=3, max_size=8, unique=True)
+
+
+@given(SIZES, st.floats(-1, 3), st.floats(1e-6, 1e6))
+def test_the_exponent_of_a_power_is_found(sizes, exponent, constant):
+    value, error = growth.fit_exponent(sizes, [constant * size**exponent for size in sizes])
+    assert value == pytest.approx(exponent, abs=1e-6)
+    assert error < 1e-6
+
+
+@given(SIZES, st.integers(0, 2**32))
+def test_the_exponent_and_its_error_are_those_of_least_squares(sizes, seed):
+    costs = np.exp(np.random.default_rng(seed).standard_normal(len(sizes)))
+    line = linregress(np.log(sizes), np.log(costs))
+    assert growth.fit_exponent(sizes, costs) == pytest.approx((line.slope, line.stderr))
+
+
+ROW = growth.Growth("nodes", "the layer", (10, 20, 40, 80), (1.0, 2.0, 4.0, 8.0), (10**7, 4 * 10**7, 16 * 10**7, 10**9))
+
+
+def test_a_row_has_both_exponents_and_none_of_a_few_bytes():
+    assert ROW.to_dict()["time_exponent"]["value"] == pytest.approx(1)
+    assert ROW.memory.value > 2
+    little = replace(ROW, bytes=(1, 2, 3, 4))
+    assert little.memory is little.to_dict()["memory_exponent"] is None
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_command_prints_the_exponents(as_json, monkeypatch, capsys):
+    monkeypatch.setattr(growth, "measure_growth", lambda: [ROW])
+    bench(growth=True, as_json=as_json)
+    shown = capsys.readouterr().out
+    if as_json:
+        assert json.loads(shown)["growth"][0]["sizes"] == [10, 20, 40, 80]
+    else:
+        assert "nodes" in shown
+        assert "1.00 ± 0.00" in shown
+    with pytest.raises(SettingError, match="--threads"):
+        bench(growth=True, threads=2)
+
+
+def test_more_is_measured_where_more_is_done(monkeypatch):
+    monkeypatch.setattr(growth, "REPEAT_SECONDS", 0)
+    (knob,) = (knob for knob in growth.KNOBS if knob.size == "graphs")
+    few, many = growth.costs(knob, (4, 400))
+    assert 0 < few.seconds < many.seconds
+
+
+@pytest.mark.slow
+def test_every_size_is_measured_and_drawn(tmp_path):
+    words = [str(ROOT / "benchmarks" / "scaling.py"), "--tiny", "--json", "--out", str(tmp_path / "scaling.png")]
+    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=900)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    assert {"nodes", "edges", "graphs", "channels", "classes", "folds", "processes"} <= {row["size"] for row in rows}
+    assert all(len(row["sizes"]) >= 4 and min(row["seconds"]) > 0 for row in rows)
+    assert json.loads((tmp_path / "scaling.json").read_text()) == rows
+    assert (tmp_path / "scaling.png").stat().st_size > 1000
+
+
+def test_the_page_has_the_stored_exponents():
+    page = (ROOT / "docs/scale.md").read_text()
+    for line in scaling.table(scaling.load(ROOT / "benchmarks/scaling.json")):
+        assert line in page
+
+
+# ---- a Ray cluster that loses a node ----
+
+
+@pytest.mark.slow
+def test_training_on_shards_goes_on_when_a_node_is_killed():
+    for module in ("ray", "pyarrow", "lightning_fabric"):
+        pytest.importorskip(module, reason="needs Ray Train and the extra cluster")
+    words = ["--json", "--shards", "6", "--graphs", "400", "--epochs", "10", "--kill-in-epoch", "1"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "ray_shards.py"), *words]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["shards read, before"] == {"0": [0, 3], "1": [1, 4], "2": [2, 5]}
+    assert found["shards read, after"] == {"0": [0, 2, 3, 5], "1": [1, 2, 4, 5]}  # the third node is gone
+    assert found["each graph seen in an epoch, times"] == [1, 1]
+    assert len(found["losses of the epochs"]) == 10
+    assert found["losses of the epochs"][-1] < 0.8 * found["losses of the epochs"][0]
+    assert found["seconds lost"] > 0
 
 
 # ---- explanations ----

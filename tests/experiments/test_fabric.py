@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tapnet import load_dataset
-from tapnet.experiments.backends.fabric import FabricGroup, make_fabric
+from tapnet.experiments.backends.fabric import FabricGroup, ShardedGroup, make_fabric
 from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import run_trial
 from tapnet.experiments.store import Store
@@ -69,6 +69,24 @@ def steps_of(name, group):
     return loss, {key: value for key, value in network.state_dict().items() if value.is_floating_point()}
 
 
+SHARDS = [range(100), range(100, 180)]  # of MUTAG, one for each process; their steps:
+SHARD_STEPS = [[[3, 50, 99, 7], [1, 2]], [[0, 79], [5, 6, 8]]]
+
+
+def sharded_steps_of(group):
+    """The same with plain steps, by processes that have different graphs."""
+    mutag, spec = load_dataset("MUTAG"), find_model("tapnet")
+    torch.manual_seed(0)
+    network = spec.build(DataShape.of(mutag), spec.make_settings("MUTAG", DETERMINISTIC))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+    if group.size == 1:
+        data, steps = mutag, [[SHARDS[i][g] for i in range(2) for g in SHARD_STEPS[i][step]] for step in range(2)]
+    else:
+        data, steps = mutag.subset(SHARDS[group.rank]), SHARD_STEPS[group.rank]
+    loss = train_steps(group.join(network), optimizer, data, list(map(torch.tensor, steps)), group=group)
+    return loss, network.state_dict()
+
+
 def batch_norm_of(rows, rank):
     """One of two processes: its half of the rows, through a norm that both share."""
     norm = BatchNorm(3).train()
@@ -86,7 +104,8 @@ def _in_each_process(fabric, folder, rows):
     atexit.register(lambda: still_in.write_text(str(torch.distributed.is_initialized())))  # called after later ones
     group = FabricGroup(fabric)
     steps = {name: steps_of(name, group) for name in NETWORKS}
-    torch.save((steps, batch_norm_of(rows, group.rank)), f"{folder}/{group.rank}")
+    sharded = sharded_steps_of(ShardedGroup(fabric))
+    torch.save((steps, batch_norm_of(rows, group.rank), sharded), f"{folder}/{group.rank}")
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +128,22 @@ def test_a_process_that_ends_has_left_its_group(both):
 
 
 def test_two_processes_take_the_steps_of_one(both):
-    _, ((first, _), (second, _)) = both
+    _, ((first, *_), (second, *_)) = both
     for name in NETWORKS:
         loss, weights = steps_of(name, SINGLE_PROCESS)
         assert first[name][0] == second[name][0] == pytest.approx(loss, rel=1e-4)
         for key, value in weights.items():
             torch.testing.assert_close(first[name][1][key], second[name][1][key], rtol=0, atol=0)
             torch.testing.assert_close(first[name][1][key], value, rtol=1e-3, atol=1e-4)
+
+
+def test_processes_with_different_graphs_take_the_steps_of_one_that_has_all(both):
+    loss, weights = sharded_steps_of(SINGLE_PROCESS)
+    _, ((*_, first), (*_, second)) = both
+    assert first[0] == second[0] == pytest.approx(loss, rel=1e-4)
+    for key, value in weights.items():
+        torch.testing.assert_close(first[1][key], second[1][key], rtol=0, atol=0)
+        torch.testing.assert_close(first[1][key], value, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -198,7 +226,7 @@ def test_a_trial_on_one_device_is_named_as_it_always_was():
 
 def test_a_batch_norm_of_two_processes_is_that_of_one(both, rows):
     _, computed = both
-    halves = [half for _, half in computed]
+    halves = [half for _, half, _ in computed]
     norm, whole = torch.nn.BatchNorm1d(3).train(), rows.clone().requires_grad_()
     out = norm(whole)
     out.square().mul(torch.arange(1.0, 4)).sum().backward()

@@ -278,3 +278,16 @@ def print_bench(cases: Sequence[Any], threads: int) -> None:
     console.print(
         f"[dim]The peer's time ÷ ours on {threads} threads: above 1 tapnet is faster. Median of the rounds (range).[/]"
     )
+
+
+def print_growth(rows: Sequence[Any]) -> None:
+    """Each size with its range and the exponents of time and memory."""
+    table = _table("size", ">from", ">to", ">CPU time", ">memory", "of")
+    for row in rows:
+        sizes = f"{row.sizes[0]:,}", f"{row.sizes[-1]:,}"
+        table.add_row(row.size, *sizes, str(row.time), str(row.memory or "–"), f"[dim]{escape(row.of)}[/]")
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    console.print(table)
+    console.print(
+        "[dim]Exponents ± standard error: 1 is linear, 0 does not grow. One thread; peak of memory (–: hardly any).[/]"
+    )

@@ -32,6 +32,10 @@ class ProcessGroup:
         """This process's part of the graphs of a step."""
         return Shard(graphs)
 
+    def count(self, graphs: Tensor) -> int:
+        """The number of graphs of a step, in all processes."""
+        return len(graphs)
+
     def backward(self, model: GraphClassifier, loss: Tensor, last: bool) -> None:
         """Adds the gradients of a micro-batch; with the ``last`` one of a step they are exchanged."""
         loss.backward()

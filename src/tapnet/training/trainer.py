@@ -248,6 +248,7 @@ def train_steps(
     for graphs in steps:
         optimizer.zero_grad()
         mine, weight = group.shard(graphs)
+        in_step = group.count(graphs)
         parts = model.micro_batches(mine, dataset.nodes_per_graph[mine])
         for i, part in enumerate(parts, 1):
             batch = dataset.batch(part).to(device)
@@ -256,11 +257,11 @@ def train_steps(
             loss = mean_loss(model, logits, batch.y, class_weight, weights)
             if auxiliary is not None:
                 loss = loss + auxiliary
-            scale = weight * len(part) / len(graphs)
+            scale = weight * len(part) / in_step
             # gradients are averaged over the processes, each of which has a part of the sum
             last = i == len(parts)
             group.backward(model, loss if scale * group.size == 1 else loss * (scale * group.size), last=last)
             total += loss.detach() * (weight * len(part))
         optimizer.step()
-        count += len(graphs)
+        count += in_step
     return float(group.total(total)) / count

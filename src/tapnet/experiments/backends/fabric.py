@@ -84,6 +84,18 @@ class FabricGroup(ProcessGroup):
         return (seed + 1_000_003 * epoch + self.rank) % 2**63
 
 
+class ShardedGroup(FabricGroup):
+    """Processes that each have data of their own: a step is the graphs that all of them take of theirs."""
+
+    def shard(self, graphs: Tensor) -> Shard:
+        """All of them: they are numbered in this process's data."""
+        return Shard(graphs)
+
+    def count(self, graphs: Tensor) -> int:
+        """The number of graphs of a step, in all processes."""
+        return int(self.total(torch.tensor(len(graphs))))
+
+
 def _leave_group() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
