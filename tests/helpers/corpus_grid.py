@@ -194,7 +194,7 @@ def graphml_grid() -> Iterator[Case]:
         for what, value in WORDS.items():
             content = good.replace(attribute, b'%b="%b"' % (name, value.encode()), 1)
             yield case("wrong types", f"{place} {what}", content, accepted=what in fine)
-        optional = place in ("a key's use", "an attribute's type", "the kind of edges")
+        optional = place in ("a key's use", "an attribute's type", "the kind of edges", "the name space")
         yield case("missing or doubled parts", f"{place} missing", good.replace(attribute, b"", 1), accepted=optional)
         yield case("missing or doubled parts", f"{place} twice", good.replace(attribute, attribute + b" " + attribute))
     hidden = '<node id="n1"/><edge source="n0" target="typo"/>'

@@ -114,7 +114,7 @@ def graphml_documents(draw):
     heads = [
         f'<key id="{i}" for="{of}" attr.name="{name}" attr.type="{kind}">{default}</key>' for i, of, name, kind in keys
     ]
-    space = rarely('xmlns="http://graphml.graphdrawing.org/xmlns"', "", 'xmlns="other"')
+    space = rarely('xmlns="http://graphml.graphdrawing.org/xmlns"', "", "a='1'", 'xmlns="other"', 'xmlns=""')
     direction = draw(st.sampled_from(["directed", "undirected"]))
     of_graph = draw(st.sampled_from(["", '<data key="d0">1</data>']))
     graph = f'<graph edgedefault="{direction}">{"".join(draw(st.permutations([*nodes, *edges])))}{of_graph}</graph>'

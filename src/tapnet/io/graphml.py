@@ -85,7 +85,8 @@ def parse_plain_graphml(content: bytes) -> PlainGraph | None:
         root = ElementTree.fromstring(content)
         space = root.tag.removesuffix("graphml")
         *heads, graph = root
-        if space not in ("", f"{{{NAME_SPACE}}}") or graph.tag != f"{space}graph":
+        in_name_space = space == f"{{{NAME_SPACE}}}" or (not space and NAMELESS.search(content))
+        if not in_name_space or graph.tag != f"{space}graph":
             return None
         if any(head.tag != f"{space}key" or len(head) for head in heads):  # such as one with a default
             return None
