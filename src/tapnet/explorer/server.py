@@ -364,6 +364,8 @@ class SecurityMiddleware:
             return _json({"error": "the request names a host that is not this server"}, 421)
         if path.startswith("/api") and headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             return _json({"error": "requests from other sites are refused"}, 403)
+        if "\0" in path:  # which older versions of Starlette give to the file system
+            return _json({"error": "not found"}, 404)
         return None
 
 
