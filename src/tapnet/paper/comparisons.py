@@ -23,12 +23,12 @@ LABELS = {  # of systems, as the other tables write them
     "wl": "WL",
     "majority": "majority class",
     "size": "size: numbers of nodes and edges",
-    "bag": "bag: a network that sees no edges",
+    "bag": "bag: no edges",
 }
 TITLES = {
     "nested": "The common table of the field: nested selection of settings, on the published splits (MUTAG: our folds)",
     "pooling": "Where pooling matters: pooling layers in TAPNet's architecture",
-    "edges": "What nodes and edges carry: TAPNet with convolutions that read edges, and without",
+    "edges": "TAPNet's convolution: the paper's GCN, GIN, and GINE, which reads edges",
 }
 
 
@@ -78,7 +78,7 @@ def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section |
         verdicts.append(f"{data}{f' ({own})' if own else ''}: *{table.verdict}.*")
     references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
     what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment (Nadeau and Bengio's test)"
-    seconds = "; in brackets the seconds that all its trainings took" if name != "nested" else ""
+    seconds = "; in brackets: seconds of all trainings" if name != "nested" else ""
     header = ("", *(f"{data}" for data in tables))
     return Section(TITLES[name], header, tuple(rows), (f"{what}{seconds}.", *verdicts))
 
