@@ -53,7 +53,8 @@ def test_a_cache_that_cannot_be_written_keeps_no_one_from_training(rings, undist
     assert [file for file in (tmp_path / "cache").rglob("*") if file.is_file()] == []
 
 
-@pytest.mark.parametrize("limit", [pytest.param(50, marks=pytest.mark.slow), 5_000])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [50, 5_000])
 def test_a_file_size_limit_on_the_whole_process(rings, undisturbed, tmp_path, limit):
     """5,000 bytes are enough for the run's page, and too few for a checkpoint."""
     words = command(rings, tmp_path / "store", "--jobs", 2, "--final")

@@ -60,7 +60,8 @@ def test_two_programs_on_one_store_share_the_work_and_end_alike(two, undisturbed
     assert summary(folder) == summary(undisturbed)
 
 
-@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.slow
 def test_what_a_killed_program_was_training_the_other_finishes(two, undisturbed, jobs):
     first, second, folder, log = two(jobs)
     os.killpg(first.pid, signal.SIGKILL)
@@ -85,6 +86,7 @@ def test_ctrl_c_ends_a_program_that_waits_for_another(rings, undisturbed, tmp_pa
     assert f"tapnet: stopped with {FOLDS - 1} of {FOLDS} folds done; the same command goes on from there" in err
 
 
+@pytest.mark.slow
 def test_readers_in_a_loop_do_not_disturb_a_writer_on_a_slow_disk(rings, undisturbed, tmp_path):
     """Every file of the run is half-written for a while, and read by somebody the whole time."""
     folder, seen = tmp_path / "run", set()
