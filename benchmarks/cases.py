@@ -31,7 +31,7 @@ from tapnet.training.settings import TrainingSettings
 from tapnet.training.trainer import make_optimizer, train_steps
 
 from .data import bench_dataset
-from .measure import Ratio, compare, seconds
+from .measure import Ratio, check, compare, seconds
 from .peer import PyGNet, pyg_graphs
 
 BATCH = 64
@@ -248,8 +248,7 @@ def files(dataset: GraphDataset, rounds: int, form: Literal["JSON", "GraphML"] =
         for i in range(graphs or len(dataset)):
             (Path(folder) / f"{i:06}.{form.lower()}").write_text(written[i % len(dataset)])
         ratio = compare(run_ours, run_peer, rounds, warm_up=int(rounds > 1))
-    if nodes["ours"] != nodes["peer"]:
-        raise RuntimeError(f"the two sides read other numbers of nodes: {nodes}")
+    check(nodes["ours"] == nodes["peer"], f"the two sides read different numbers of nodes: {nodes}")
     name = f"{dataset.name}, {graphs:,} graphs" if graphs else dataset.name
     return Case(f"reading {form} files and predicting", name, "NetworkX and PyG", ratio, f"nodes: {nodes}")
 

@@ -3,8 +3,8 @@
 Sizes ascend by equal factors while everything else is fixed. Each runs in a process of its own with one thread (the
 short version has one process for all sizes of a row), and the cheapest of some repeats counts. The exponent is the
 slope of log cost over log size: 1 is linear, 0 does not grow. Memory is the peak above what the process had before it
-made its data. The layer is run forward and backward, with 48 channels where they are not what
-is varied; torch is told to ask for huge pages (THP_MEM_ALLOC_ENABLE=1).
+made its data. The layer is run forward and backward, with 48 channels unless these are varied; torch is told to ask
+for huge pages (THP_MEM_ALLOC_ENABLE=1).
 """
 
 from __future__ import annotations

@@ -27,6 +27,16 @@ class Ratio:
         return f"{self.median:.1f} ({min(self.values):.1f} to {max(self.values):.1f})"
 
 
+class DifferentWorkError(RuntimeError):
+    """The two sides did not do the same."""
+
+
+def check(same: bool, what: str) -> None:
+    """Raises DifferentWorkError unless the two sides did the same."""
+    if not same:
+        raise DifferentWorkError(what)
+
+
 def compare(ours: Callable[[], object], peer: Callable[[], object], rounds: int, warm_up: int = 1) -> Ratio:
     """Alternates the two sides, each first in every other round."""
     for _ in range(warm_up):

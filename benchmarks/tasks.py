@@ -52,21 +52,12 @@ from tapnet.training.protocol import splits
 from . import explanations
 from .cases import Case, run_child
 from .data import bench_dataset
-from .measure import Ratio, compare, forget_peak, peak_memory, seconds
+from .measure import Ratio, check, compare, forget_peak, peak_memory, seconds
 from .peer import PyGBag, PyGNet, pyg_graphs
 
 CHANNELS = 48
 HEIGHT = max(WLSettings().heights)
 SYSTEMS = ("tapnet", "tapnet:topk", "tapnet:sag", "tapnet:none", "gin", "wl")  # of `compare`
-
-
-class DifferentWorkError(RuntimeError):
-    """The two sides did not do the same."""
-
-
-def check(same: bool, what: str) -> None:
-    if not same:
-        raise DifferentWorkError(what)
 
 
 def has_grakel() -> bool:

@@ -18,7 +18,7 @@ def refined_labels(label: Array, rowptr: Array, col: Array) -> Array:
 
     Returns:
         [N] labels from 0 on, in the order in which the combinations come. They are told apart exactly: two nodes whose
-        hashes meet are compared.
+        hashes collide are compared.
     """
     n, slots = len(label), 1
     while slots < 2 * n:

@@ -74,12 +74,12 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
 
 
 def parse_plain_graphml(content: bytes) -> PlainGraph | None:
-    """The graph in the content of a file without the way through NetworkX.
+    """The graph in the content of a file, without building a NetworkX graph.
 
     Returns:
         The graph; None for one that is wrong, or not as plain as most are: ``parse_graphml`` is for these.
     """
-    if b"<!DOCTYPE" in content or b"\0" in content or OTHER_ENCODING.match(content):  # in which it looks otherwise
+    if b"<!DOCTYPE" in content or b"\0" in content or OTHER_ENCODING.match(content):  # which may hide one
         return None
     try:
         root = ElementTree.fromstring(content)
@@ -95,7 +95,7 @@ def parse_plain_graphml(content: bytes) -> PlainGraph | None:
         for element in graph:
             elements[element.tag].append(element)
         nodes, edges, of_graph = elements.values()
-        _attributes(of_graph, keys, f"{space}data")  # which are not used, but may be wrong
+        _attributes(of_graph, keys, f"{space}data")  # not used, but checked
         if any(len(edge.attrib) > 2 for edge in edges):  # an id, a direction of its own
             return None
         ends = [[edge.attrib[end] for edge in edges] for end in ("source", "target")]

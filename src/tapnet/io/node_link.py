@@ -74,7 +74,7 @@ def parse_node_link(content: bytes, name: str, check_size: Callable[[int, int], 
 
 
 def parse_plain_node_link(content: bytes) -> PlainGraph | None:
-    """The graph in the content of a file without the way through NetworkX.
+    """The graph in the content of a file, without building a NetworkX graph.
 
     Returns:
         The graph; None for one that is wrong, or not as plain as most are: ``parse_node_link`` is for these.

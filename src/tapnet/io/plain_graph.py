@@ -1,4 +1,4 @@
-"""The graph of a file as columns, without the way through NetworkX, which takes several times as long."""
+"""The graph of a file as columns: building a NetworkX graph takes several times as long."""
 
 from __future__ import annotations
 
