@@ -7,14 +7,22 @@ import pytest
 
 from tapnet.errors import DataError
 from tapnet.experiments.compare import compare_runs
+from tapnet.experiments.comparison import load_comparison
 from tapnet.experiments.cross_validate import cross_validate
 from tapnet.experiments.store import Store
 from tapnet.paper.cells import StoredResults, make_cells
-from tapnet.paper.comparisons import FOLDER, TITLES, comparison_rows, comparison_section, load_comparisons
+from tapnet.paper.comparisons import (
+    FOLDER,
+    TITLES,
+    comparison_rows,
+    comparison_section,
+    diagnostics_section,
+    load_comparisons,
+)
 from tapnet.paper.numbers import COMMON_TABLE
 from tapnet.paper.overview import SYSTEMS, draw_overview, effects
 from tapnet.paper.page import BEGIN, fill_values
-from tapnet.paper.tables import csv_rows, markdown
+from tapnet.paper.tables import Section, csv_rows, markdown, without_known_data
 from tapnet.paper.targets import TARGETS
 from tapnet.paper.variants import variant_rows, variants_section
 
@@ -60,6 +68,9 @@ def test_the_page_is_short_and_its_tables_are_the_stored_ones(results):
     for name in TITLES:
         section = comparison_section(name, load_comparisons(RESULTS, name))
         assert section is None or markdown([section]).strip() in page
+    for table in load_comparisons(RESULTS, "pooling").values():
+        section = diagnostics_section(table)
+        assert section is None or markdown([section]).strip() in page
     assert markdown([variants_section(results, "MUTAG")]).strip() in page
 
 
@@ -95,3 +106,24 @@ def test_a_stored_comparison_becomes_a_table(tmp_path):
     assert any(table.verdict in note for note in section.notes)
     assert [row["mean"] for row in comparison_rows("pooling", stored)] == [s.mean for s in table.systems]
     assert comparison_section("nested", {}) is None
+    assert diagnostics_section(stored["MUTAG"]) is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_pooling_layers_did_is_stored_with_a_comparison_and_shown(tmp_path):
+    names = {"tapnet:topk": "topk", "tapnet:mincut": "mincut", "tapnet:none": "none"}
+    runs = {name: cross_validate("MUTAG", pool=pool, folds=3, epochs=1, jobs=1) for name, pool in names.items()}
+    table = load_comparison(compare_runs(runs).save(tmp_path).folder)
+    assert {s.name: list(s.diagnostics) for s in table.systems} == {name: run.diagnostics for name, run in runs.items()}
+    (topk, mincut), first = diagnostics_section(table).rows, table["tapnet:topk"].diagnostics[0]
+    assert topk[:3] == ("Net_top-k", f"{100 * first.nodes:.0f}", f"{100 * first.edges:.0f}")
+    assert (topk[5], mincut[7]) == ("", "")  # nodes that are chosen are in no clusters, and clusters have no scores
+    assert float(mincut[5]) == pytest.approx(table["tapnet:mincut"].diagnostics[0].entropy, abs=0.005)
+
+
+def test_data_sets_are_described_in_the_first_table_that_has_them():
+    table, known = Section("", ("", "PTC"), (("graphs", "344"), ("TAPNet", "72.6"))), set()
+    assert without_known_data(table, known) == table
+    assert without_known_data(table, known).rows == (("TAPNet", "72.6"),)
+    other = Section("", ("", "PTC", "DD"), table.rows)
+    assert without_known_data(other, known) == other

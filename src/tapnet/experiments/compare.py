@@ -193,6 +193,7 @@ def compare_runs(
                 baseline=find_model(model).baseline,
                 changed=run.changed,
                 folder=None if run.folder is None else str(run.folder),
+                diagnostics=tuple(run.diagnostics),
             )
         )
     trial = first.results[0].trial

@@ -15,6 +15,7 @@ from tapnet.errors import DataError, TapnetError
 from tapnet.experiments.statistics import LEVEL, POWER
 from tapnet.experiments.trial import digest
 from tapnet.files import printable, read_regular, write_atomically
+from tapnet.nn.pool.diagnostics import PoolDiagnostics
 from tapnet.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class ComparedSystem:
         baseline: whether it is one of ``majority``, ``size`` and ``bag``.
         changed: its settings that are not those of its paper.
         folder: of its run, within that of the comparison.
+        diagnostics: what each of its pooling layers made of the test graphs, on the mean over the folds.
     """
 
     name: str
@@ -84,6 +86,7 @@ class ComparedSystem:
     baseline: bool = False
     changed: Mapping[str, Any] = field(default_factory=dict)
     folder: str | None = None
+    diagnostics: tuple[PoolDiagnostics, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)

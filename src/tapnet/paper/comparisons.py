@@ -69,7 +69,7 @@ def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section |
                 rows.append((f"printed: {label}", *(str(entries.get(data) or "–") for data in tables)))
     for system in sorted(systems, key=lambda s: s in baselines):
         cells = [_cell(table, system) for table in tables.values()]
-        rows.append((LABELS.get(system, system.removeprefix("tapnet:")), *cells))
+        rows.append((_label(system), *cells))
     rules = [table.rules.split("; ") for table in tables.values()]
     common = [rule for rule in rules[0] if len(rules) > 1 and all(rule in other for other in rules)]
     verdicts = [f"All data sets: {'; '.join(common)}."] if common else []
@@ -83,6 +83,41 @@ def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section |
     return Section(TITLES[name], header, tuple(rows), (f"{what}{seconds}.", *verdicts))
 
 
+def diagnostics_section(table: Comparison) -> Section | None:
+    """What the first pooling layer of each system does to the test graphs; None where nothing is stored of it.
+
+    Args:
+        table: A comparison of pooling layers.
+    """
+    rows = []
+    for system in table.systems:
+        if system.diagnostics and LABELS.get(system.name) != LABELS["tapnet:none"]:
+            first = system.diagnostics[0]
+            cells = (_share(first.nodes), _share(first.edges), _share(first.isolated), _number(first.components, 1))
+            more = (_number(first.entropy, 2), _share(first.empty), _number(first.degree_correlation, 2))
+            rows.append((_label(system.name), *cells, *more))
+    title = f"What the first pooling layer does to the graphs of {_dataset(table)}"
+    note = (
+        "Nodes and edges that are left, and isolated ones among the nodes left, in percent; components of a graph; of "
+        "soft clusters the entropy of a node's assignment (1: it is in all alike) and how many are empty, in percent; "
+        "of nodes that are chosen, the rank correlation of their scores with their degrees. Means over the test graphs."
+    )
+    header = ("", "nodes", "edges", "isolated", "components", "entropy", "empty", "degrees")
+    return Section(title, header, tuple(rows), (note,)) if rows else None
+
+
+def _share(value: float | None) -> str:
+    return _number(None if value is None else 100 * value, 0)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def _label(system: str) -> str:
+    return LABELS.get(system, system.removeprefix("tapnet:"))
+
+
 def comparison_rows(name: str, tables: Mapping[str, Comparison]) -> list[dict[str, Any]]:
     """The same as rows of numbers."""
     rows = []
@@ -94,7 +129,7 @@ def comparison_rows(name: str, tables: Mapping[str, Comparison]) -> list[dict[st
                 {
                     "target": name,
                     "dataset": data,
-                    "system": LABELS.get(system.name, system.name.removeprefix("tapnet:")),
+                    "system": _label(system.name),
                     "protocol": table.protocol,
                     "mean": system.mean,
                     "std": system.std,

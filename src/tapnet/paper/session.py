@@ -23,7 +23,13 @@ from tapnet.machine import require_reproducible
 from tapnet.models.registry import find_model
 from tapnet.paper.cells import Cell, StoredResults, make_cells
 from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
-from tapnet.paper.comparisons import TITLES, comparison_rows, comparison_section, load_comparisons
+from tapnet.paper.comparisons import (
+    TITLES,
+    comparison_rows,
+    comparison_section,
+    diagnostics_section,
+    load_comparisons,
+)
 from tapnet.paper.illustrations import draw_architecture, draw_voting
 from tapnet.paper.overview import draw_overview, effects
 from tapnet.paper.page import TEXT, fill_values, insert_tables
@@ -31,7 +37,16 @@ from tapnet.paper.plan import DatasetPlan, make_plan, reference_to
 from tapnet.paper.plots import draw_target
 from tapnet.paper.run import NO_PTC, Progress, ReproducedFigure, ReproducedTable
 from tapnet.paper.selection import Selection
-from tapnet.paper.tables import GLANCE, csv_rows, csv_text, explanation, make_sections, markdown, overview
+from tapnet.paper.tables import (
+    GLANCE,
+    csv_rows,
+    csv_text,
+    explanation,
+    make_sections,
+    markdown,
+    overview,
+    without_known_data,
+)
 from tapnet.paper.targets import FIGURES, Target
 from tapnet.paper.variants import variant_rows, variants_section
 from tapnet.training.device import find_device
@@ -109,9 +124,10 @@ class Session:
         Where the folder of results has a text for it (`page.TEXT`), that becomes the page, with numbers in place.
         """
         _, checksums, _ = self._stored
-        pages, rows = list[str](), list[dict[str, Any]]()
+        pages, rows, known = list[str](), list[dict[str, Any]](), set[str]()
         for target, table in zip(self.asked.tables, tables, strict=True):
-            glance = [replace(one, title="") for one in table.sections if one.title == GLANCE]
+            glance = [without_known_data(one, known) for one in table.sections if one.title == GLANCE]
+            glance = [replace(one, title="") for one in glance]
             detail = f"[Each data set, with deviations]({self.store.folder.name}/{table.name}.md)."
             pages.append(f"## {table.title}\n\n{markdown(glance or table.sections, level=3)}\n{detail}\n")
             rows += csv_rows(target, self._cells[target.name], EXACT)
@@ -121,6 +137,7 @@ class Session:
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)
             sections.append(comparison_section(name, found))
+            sections += [diagnostics_section(table) for table in found.values() if name == "pooling"]
             rows += comparison_rows(name, found)
         pages += [markdown([section]) for section in sections if section]
         text = self.store.folder / TEXT

@@ -20,6 +20,7 @@ from tapnet.training.protocol import Protocol
 
 DIFFERS = "†"
 GLANCE = "At a glance"  # the table of all data sets
+OF_THE_DATA = ("graphs", "nodes", "classes", "majority class")  # its rows that are of the data sets
 OF_CONNECTIVITY = (  # its columns
     *("system", "protocol", "graphs", "nodes", "edges", "isolated nodes", "components a graph", "folds × epochs"),
 )
@@ -127,16 +128,32 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
         printed = of_row[0].printed
         return " / ".join([f"{printed.mean:.1f}" if printed else "–", *map(mean, of_row)])
 
+    of_the_data = (
+        [_graphs(name, graphs.get(name)) for name in names],
+        [f"{CATALOG[name].mean_nodes}" for name in names],
+        [f"{CATALOG[name].classes}" for name in names],
+        [_majority(name, graphs.get(name)) or "–" for name in names],
+    )
     rows = [
-        ("graphs", *(_graphs(name, graphs.get(name)) for name in names)),
-        ("nodes", *(f"{CATALOG[name].mean_nodes}" for name in names)),
-        ("classes", *(f"{CATALOG[name].classes}" for name in names)),
-        ("majority class", *(_majority(name, graphs.get(name)) or "–" for name in names)),
+        *((label, *cells) for label, cells in zip(OF_THE_DATA, of_the_data, strict=True)),
         ("folds × epochs", *(usual_folds_and_epochs(name, cells) for name in names)),
         *((row.label, *(means(name, row) for name in names)) for row in target.rows if is_run(None, row, cells)),
     ]
     note = f"{' / '.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
     return [Section(GLANCE, ("", *names), tuple(rows), (note, *notes))]
+
+
+def without_known_data(section: Section, known: set[str]) -> Section:
+    """A table of all data sets without the rows that describe them, where tables before it have described each.
+
+    Args:
+        section: From `overview`.
+        known: The data sets that were described; those of this table are added.
+    """
+    names = set(section.header[1:])
+    described, rows = names <= known, [row for row in section.rows if row[0] not in OF_THE_DATA]
+    known |= names
+    return replace(section, rows=tuple(rows)) if described else section
 
 
 def is_run(name: str | None, row: Row | None, cells: Sequence[Cell]) -> bool:
