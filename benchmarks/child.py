@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import tasks
+from . import pools, tasks
 from .cases import BATCH, our_epoch, peer_epoch
 from .data import bench_dataset
 from .measure import forget_peak, peak_memory
@@ -28,6 +28,8 @@ def main(task: str, side: str, name: str, data_dir: str, number: str) -> None:
     elif task.startswith("clusters"):
         peak = tasks.peak_of_clusters(task.split()[1], side, name, folder, int(number))
         print(json.dumps({"peak": peak}))
+    elif task.startswith("pool "):
+        print(json.dumps(pools.cost(task.split()[1], name, folder, int(number))))
     elif task.startswith("compare"):
         _, folds, systems = task.split()
         print(json.dumps(tasks.peer_comparison(name, folder, int(number), int(folds), systems.split(","))))

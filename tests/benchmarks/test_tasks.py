@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import run, tasks
+from benchmarks import pools, run, tasks
 from benchmarks.data import bench_dataset
 from benchmarks.measure import DifferentWorkError
 from tapnet import load_dataset
@@ -64,6 +64,12 @@ def test_every_system_of_the_comparison_has_a_network_of_pygs_parts(system):
     torch.manual_seed(0)
     first = next(iter(tasks.DataLoader(tasks.pyg_graphs(data.subset(range(5))), batch_size=5)))
     assert tasks.peer_network(data, system)(first.x, first.edge_index, first.batch).shape == (5, 2)
+
+
+def test_a_pooling_is_measured_beside_none():
+    found = pools.cost("mincut", "MUTAG", None, 4)
+    assert min(found["rounds"]) > 0
+    assert found["peak"] >= 1
 
 
 def test_explanations_are_of_the_same_network():
