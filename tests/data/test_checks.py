@@ -1,5 +1,8 @@
 """What is said of data before training: what is not used, copies, targets that are no classes."""
 
+from itertools import combinations
+from unittest.mock import patch
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,7 +12,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from tapnet import GraphDataset, load_dataset
-from tapnet.data.checks import check_classes, copies_note, features_note, graph_codes
+from tapnet.data.checks import check_classes, copies_note, copy_groups, features_note, graph_codes
+from tapnet.data.generate import generate
 from tapnet.errors import DataError
 from tests.helpers.graphs import datasets
 from tests.helpers.tu_files import write
@@ -176,6 +180,38 @@ def test_a_renumbered_graph_has_the_same_code(dataset, random):
 
 def test_memory_is_bounded_by_parts_that_change_nothing(monkeypatch):
     dataset = load_dataset("MUTAG")
-    whole = graph_codes(dataset)
+    whole, groups = graph_codes(dataset), copy_groups(dataset)
     monkeypatch.setattr("tapnet.data.checks.VALUES_AT_ONCE", 50)
     assert np.array_equal(graph_codes(dataset), whole)
+    assert np.array_equal(copy_groups(dataset), groups)
+
+
+def test_graphs_that_only_refinement_takes_for_the_same_are_no_copies():
+    """Decalin and bicyclopentyl, a hexagon and two triangles, and pairs that are made so."""
+    decalin = nx.Graph([*nx.cycle_graph(10).edges, (0, 5)])
+    pentagons = nx.disjoint_union(nx.cycle_graph(5), nx.cycle_graph(5))
+    pentagons.add_edge(0, 5)
+    triangles = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
+    dataset = named([decalin, pentagons, nx.cycle_graph(6), triangles])
+    assert len(set(graph_codes(dataset).tolist())) == 2
+    assert len(set(copy_groups(dataset).tolist())) == 4
+    assert copies_note(dataset) == ""
+    assert copies_note(generate("wl", graphs=30, nodes=20, seed=3)[0]) == ""
+
+
+@given(st.integers(2, 7), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0.2, 0.5, 0.8]), st.booleans())
+@settings(max_examples=60)
+def test_copies_are_what_networkx_says_is_isomorphic(nodes, seed, directed, density, compiled):
+    rng = np.random.default_rng(seed)
+    graphs = [nx.gnp_random_graph(nodes, density, int(rng.integers(1 << 30)), directed=directed) for _ in range(6)]
+    for graph in graphs:
+        nx.set_edge_attributes(graph, {edge: float(rng.integers(1, 3)) for edge in graph.edges}, "weight")
+    for graph in graphs[:3]:
+        moved = nx.relabel_nodes(graph, dict(zip(graph, rng.permutation(nodes).tolist(), strict=True)))
+        graphs.append(nx.compose(nx.empty_graph(nodes, create_using=type(graph)), moved))
+    dataset = GraphDataset.from_networkx(graphs, [0, 1, 0] * 3, features="degrees", directed=directed)
+    with patch("tapnet.data.checks.WORTH_COMPILING", 0 if compiled else 1 << 30):
+        group = copy_groups(dataset)
+    for i, j in combinations(range(len(graphs)), 2):
+        same = nx.is_isomorphic(graphs[i], graphs[j], edge_match=lambda a, b: a == b)
+        assert (group[i] == group[j]) == same, (i, j)

@@ -155,6 +155,15 @@ def test_a_model_of_numbers_predicts_in_their_units(sizes, tmp_path):
     assert abs(found.values.mean() - 1790) < 500
 
 
+def test_a_metric_without_a_value_for_constants_leaves_the_other_baselines(sizes, tmp_path):
+    result = tapnet.cross_validate(sizes, metric="rmse,spearman", final=True, out=tmp_path / "run", **FEW)
+    assert result.baseline["spearman"] is None
+    assert result.baseline["rmse"] > 0
+    assert f"rmse {result.baseline['rmse']:.3f}" in result.baseline_in_words
+    assert load_run(tmp_path / "run").baseline == result.baseline
+    assert tapnet.load_model(tmp_path / "run").card.cross_validation.baseline == result.baseline
+
+
 def test_edges_are_part_of_the_data_of_a_model_that_reads_them(mutag):
     plain = tapnet.cross_validate(mutag, **FEW).results[0].trial
     edges = tapnet.cross_validate(mutag, conv="gine", **FEW).results[0].trial

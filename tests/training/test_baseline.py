@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.dummy import DummyClassifier
 
 from tapnet import load_dataset
-from tapnet.training.baseline import baseline_warning, majority_accuracy
+from tapnet.training.baseline import baseline_in_words, baseline_warning, majority_accuracy
 from tapnet.training.protocol import split, splits
 
 
@@ -27,6 +27,14 @@ def test_a_warning_names_both_numbers():
         assert f"{accuracy:.1f} %" in warning
         assert "not above 92.5 %" in warning
     assert baseline_warning(92.6, {"accuracy": 92.5}) == baseline_warning(10.0, None) == ""
+
+
+def test_every_metric_that_is_defined_is_said():
+    baseline = {"accuracy": 66.5, "f1": 0.7987, "mcc": None}
+    assert baseline_in_words(baseline, "accuracy", "mcc") == "majority class: 66.5 %"
+    assert baseline_in_words(baseline, "f1", "accuracy").endswith(": f1 0.799, 66.5 %")
+    assert baseline_in_words(baseline, "mcc") == baseline_in_words(None, "f1") == ""
+    assert baseline_warning(0.1, baseline, "mcc") == ""
 
 
 @pytest.mark.parametrize("protocol", ["paper", "fair"])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from inspect import unwrap
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapnet._loops.isomorphism import DIFFERENT, compare_graphs
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.data.targets import DECIMAL_COMMA
@@ -16,6 +19,7 @@ from tapnet.files import counted, printable
 
 REFINEMENTS = 4  # of the Weisfeiler-Lehman test
 VALUES_AT_ONCE = 1 << 21  # edges and numbers of nodes
+WORTH_COMPILING = 1 << 15  # nodes and edges; fewer are compared sooner than the loop is compiled
 MOST_CLASSES = 10  # that are numbers; more than these, and than half of the graphs, are a number to predict
 MOST_CATEGORIES = 100  # of nodes; more than these, and than half of the nodes, are names or numbers
 LONGEST_LIST = 200  # characters
@@ -126,7 +130,7 @@ def _number(value: Hashable) -> float:
 
 
 def copies_note(dataset: GraphDataset, folds: Sequence[NDArray[np.int64]] | None = None) -> str:
-    """Counts the graphs that have a copy: the same node features and structure, by the Weisfeiler-Lehman test.
+    """Counts the graphs that have a copy: an isomorphic graph with the same node features, see `copy_groups`.
 
     Args:
         dataset: The data set.
@@ -138,7 +142,7 @@ def copies_note(dataset: GraphDataset, folds: Sequence[NDArray[np.int64]] | None
     fold = np.arange(len(dataset))
     for number, graphs in enumerate(folds or ()):
         fold[graphs] = number
-    _, group = np.unique(graph_codes(dataset), return_inverse=True)
+    group = copy_groups(dataset)
     if len(dataset) > 1 and group.max() == 0:
         return f"all {len(dataset)} graphs are the same in node features and structure, so that nothing can be learned"
     copied = _spans_several(group, fold)
@@ -151,6 +155,62 @@ def copies_note(dataset: GraphDataset, folds: Sequence[NDArray[np.int64]] | None
     kind = "class" if dataset.task == "classification" else "target"
     classes = f", {other} of them one of another {kind}" if other else ""
     return f"{int(copied.sum())} of {len(dataset)} graphs {where} (same node features and structure){classes}"
+
+
+def copy_groups(dataset: GraphDataset) -> NDArray[np.int64]:
+    """[G] a number for each graph, from 0 on, the same for isomorphic graphs with the same features.
+
+    Graphs with the same code (`graph_codes`) are compared node by node. Two that the search cannot tell apart within
+    its limit of steps count as the same.
+    """
+    _, group, count = np.unique(graph_codes(dataset), return_inverse=True, return_counts=True)
+    alike = np.argsort(group, kind="stable")
+    alike, groups = alike[count[group[alike]] > 1], len(count)
+    node_ptr = dataset.node_ptr.numpy()
+    size = np.cumsum(np.diff(node_ptr + dataset.rowptr.numpy()[node_ptr])[alike])
+    begin = 0
+    while begin < len(alike):  # some groups at a time, for the memory
+        end = max(begin + 1, int(np.searchsorted(size, size[begin] + VALUES_AT_ONCE)))
+        while end < len(alike) and group[alike[end]] == group[alike[end - 1]]:
+            end += 1
+        graphs = alike[begin:end]
+        shapes, compare = list(_shapes(dataset.subset(graphs))), _compare_graphs(int(size[end - 1] - size[begin]))
+        different: dict[int, list[tuple[int, Shape]]] = {}  # of each code, the groups of graphs that have it
+        for graph, shape in zip(graphs.tolist(), shapes, strict=True):
+            known = different.setdefault(int(group[graph]), [])
+            same = next((number for number, other in known if compare(*other, *shape) != DIFFERENT), None)
+            if same is None:
+                same, groups = (int(group[graph]), groups) if not known else (groups, groups + 1)
+                known.append((same, shape))
+            group[graph] = same
+        begin = end
+    numbers: NDArray[np.int64] = np.unique(group, return_inverse=True)[1]
+    return numbers
+
+
+Shape = tuple[NDArray[np.int64], NDArray[np.int64], Codes, Codes]  # rowptr and col, codes of the entries and the nodes
+
+
+def _compare_graphs(size: int) -> Callable[..., int]:
+    """`compare_graphs`, compiled where so many nodes and edges are worth the second that compiling takes."""
+    return compare_graphs if size > WORTH_COMPILING else unwrap(compare_graphs)
+
+
+def _shapes(dataset: GraphDataset) -> Iterator[Shape]:
+    """Each graph as `compare_graphs` takes it, its nodes with the colours of Weisfeiler-Lehman refinement."""
+    for graphs, code, carried, ptr, target in _refined(dataset):
+        node_ptr = dataset.node_ptr.numpy()[graphs.start : graphs.stop + 1]
+        rows = np.repeat(np.arange(len(code)), np.diff(ptr))
+        if dataset.directed:  # an edge and its other direction, where there is one, are one entry in both rows
+            rows, target = np.concatenate([rows, target]), np.concatenate([target, rows])
+            pair, place = np.unique(rows * len(code) + target, return_inverse=True)
+            both = np.zeros(len(pair), np.uint64)
+            np.add.at(both, place, np.concatenate([_mixed(carried + np.uint64(1)), _mixed(carried + np.uint64(2))]))
+            rows, target, carried = pair // len(code), pair % len(code), both
+            ptr = np.searchsorted(rows, np.arange(len(code) + 1))
+        for first, last in pairwise((node_ptr - node_ptr[0]).tolist()):
+            entries = slice(ptr[first], ptr[last])
+            yield ptr[first : last + 1] - ptr[first], target[entries] - first, carried[entries], code[first:last]
 
 
 def _spans_several(group: NDArray[np.int64], value: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -166,13 +226,23 @@ def graph_codes(dataset: GraphDataset) -> Codes:
 
     Codes of others differ if some rounds of Weisfeiler-Lehman refinement tell them apart. Linear in nodes and edges.
     """
+    codes, node_ptr = np.empty(len(dataset), np.uint64), dataset.node_ptr.numpy()
+    for graphs, code, *_ in _refined(dataset):
+        codes[graphs] = _sums(_mixed(code), node_ptr[graphs.start : graphs.stop + 1] - node_ptr[graphs.start])
+    return codes
+
+
+def _refined(dataset: GraphDataset) -> Iterator[tuple[slice, Codes, Codes, NDArray[np.int64], NDArray[np.int64]]]:
+    """Some graphs at a time: their numbers, the codes of their nodes (refined) and of their edges, and the edges.
+
+    The edges are in compressed rows, counted from the first node of these graphs.
+    """
     node_ptr, rowptr, col = dataset.node_ptr.numpy(), dataset.rowptr.numpy(), dataset.col.numpy()
-    edge_ptr, codes, start = rowptr[node_ptr], np.empty(len(dataset), np.uint64), 0
+    edge_ptr, start = rowptr[node_ptr], 0
     value_ptr = edge_ptr + node_ptr * (1 + dataset.num_features - len(dataset.categories or ()))
-    while start < len(dataset):  # some graphs at a time, for the memory
+    while start < len(dataset):
         stop = max(start + 1, int(np.searchsorted(value_ptr, value_ptr[start] + VALUES_AT_ONCE)) - 1)
         nodes, edges = slice(node_ptr[start], node_ptr[stop]), slice(edge_ptr[start], edge_ptr[stop])
-        sizes = np.diff(node_ptr[start : stop + 1])
         first_node = np.repeat(node_ptr[start:stop] - node_ptr[start], np.diff(edge_ptr[start : stop + 1]))
         ptr, target = rowptr[nodes.start : nodes.stop + 1] - rowptr[nodes.start], col[edges] + first_node
         code = _feature_codes(dataset.x[nodes])
@@ -184,9 +254,8 @@ def graph_codes(dataset: GraphDataset) -> Codes:
                 ptr_out, target_out, entry = leaving
                 own += _mixed(_sums(_mixed(_mixed(code)[target_out] + carried[entry]), ptr_out))
             code = _mixed(own)
-        codes[start:stop] = _sums(_mixed(code), np.concatenate([[0], np.cumsum(sizes)]))
+        yield slice(start, stop), code, carried, ptr, target
         start = stop
-    return codes
 
 
 def _leaving_edges(dataset: GraphDataset, nodes: slice, edges: slice) -> tuple[NDArray[np.int64], ...]:

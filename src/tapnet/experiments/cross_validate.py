@@ -21,14 +21,14 @@ from tapnet.experiments.predictions import write_predictions
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted
 from tapnet.experiments.setup import Search, check_counts, check_search, prepare_run
 from tapnet.experiments.store import Store
-from tapnet.experiments.summary import Summary, or_null
+from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial, digest
 from tapnet.files import printable
 from tapnet.inference.model_file import FINAL_MODEL, read_model
 from tapnet.io.splits import write_splits
 from tapnet.models.registry import find_model
 from tapnet.progress import counting
-from tapnet.training.baseline import baseline_in_words, baseline_warning, trivial_scores
+from tapnet.training.baseline import Baseline, baseline_in_words, baseline_warning, trivial_scores
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import splits
 
@@ -45,8 +45,8 @@ class CrossValidation(Summary):
         folder: of the run, with results and models; None where nothing was kept.
         final: the file of the final model, if one was asked for.
         data: where the data came from, and their checksum.
-        baseline: by metric, what always predicting the majority class of the training graphs gives on the same test
-            folds, in percent; None for a run that was stored without it.
+        baseline: by metric, what always predicting the majority class (or the mean) of the training graphs gives on the
+            same test folds, None where that is not defined; None for a run that was stored without it.
         notes: what there is to know of the data: what is not used, copies of a graph in several folds.
         splits: the graphs that train, validate and test in each fold; None for a run that was loaded.
 
@@ -56,7 +56,7 @@ class CrossValidation(Summary):
     folder: Path | None = None
     final: Path | None = None
     data: Mapping[str, str] | None = None
-    baseline: Mapping[str, float] | None = None
+    baseline: Baseline | None = None
     notes: tuple[str, ...] = ()
     splits: Sequence[Split] | None = None
 
@@ -80,8 +80,8 @@ class CrossValidation(Summary):
 
     @property
     def baseline_in_words(self) -> str:
-        """What the trivial predictor gives by the first metric; an empty string where that is not known."""
-        return baseline_in_words(self.baseline, self.metric)
+        """What the trivial predictor gives by each metric; an empty string where that is not known."""
+        return baseline_in_words(self.baseline, *(self.metrics or [self.metric]))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it, the settings and keys of the trials included."""
@@ -89,7 +89,7 @@ class CrossValidation(Summary):
             "changed": self.changed,
             "trials": [r.trial.key for r in self.results],
             "data": self.data,
-            "baseline": None if self.baseline is None else {k: or_null(v) for k, v in self.baseline.items()},
+            "baseline": None if self.baseline is None else dict(self.baseline),
             "baseline_warning": self.baseline_warning or None,
             "notes": list(self.notes),
             "folder": None if self.folder is None else str(self.folder),

@@ -66,7 +66,7 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
         lost = f"{len(wanted) - len(results)} of the run's {len(wanted)} results are not there any more"
         warnings.warn(f"{folder}: {lost}; running it again computes them again", DamagedFileWarning, stacklevel=2)
     data, baseline = (value if isinstance(value := run.get(key), dict) else None for key in ("data", "baseline"))
-    if baseline is not None and not all(isinstance(value, int | float) for value in baseline.values()):
+    if baseline is not None and not all(value is None or isinstance(value, int | float) for value in baseline.values()):
         baseline = None
     named = run.get("metrics")
     every = [run.get("metric"), *(named if isinstance(named, dict) else ())]

@@ -113,8 +113,7 @@ class Results:
         else:
             trial = shown.results[0].trial
             title, verdict = f"{trial.dataset}, {trial.model}: {shown.in_words}", shown.baseline_warning
-            if not verdict and shown.baseline and shown.metric in shown.baseline:
-                verdict = shown.baseline_in_words
+            verdict = verdict or shown.baseline_in_words
             notes += [shown.machines_note] if shown.machines_note else []
         if len(settings) > MOST_ROWS:
             notes.append(f"The table of settings has the first {MOST_ROWS} of {len(settings)} rows.")

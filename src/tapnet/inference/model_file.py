@@ -123,7 +123,7 @@ class CrossValidationRecord(_Part):
     num_folds: int | None = None
     epochs: int | None = None
     folds: list[dict[str, Any]] = []  # number, epoch and accuracy of each
-    baseline: dict[str, float] | None = None  # by metric, what always predicting the majority class gives
+    baseline: dict[str, float | None] | None = None  # by metric, what the trivial predictor gives; None: not defined
 
 
 class EnsembleRecord(_Part):

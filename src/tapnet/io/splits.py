@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet.data.checks import graph_codes
+from tapnet.data.checks import copy_groups
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.splits import Split, Splits, grouped_folds, split_by_folds
 from tapnet.errors import DataError, DataNote, SettingError
@@ -58,7 +58,7 @@ def choose_splits(split: str | Path | None, dataset: GraphDataset, folds: int) -
             raise SettingError(f"{dataset.name} has no molecules, so there are no scaffolds to split by")
         return _by_groups(words, scaffold_groups(dataset.smiles), dataset, folds)
     if words == "deduplicate":
-        return _by_groups(words, graph_codes(dataset).tolist(), dataset, folds)
+        return _by_groups(words, copy_groups(dataset).tolist(), dataset, folds)
     kind, colon, column = words.partition(":")
     if colon and kind == "group":
         return _by_groups(words, _column(dataset, column), dataset, folds)

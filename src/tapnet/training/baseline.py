@@ -31,8 +31,13 @@ def majority_accuracy(y: Tensor, train: Tensor, test: Tensor) -> float:
     return 100 * float((y[test] == y[train].bincount().argmax()).double().mean())
 
 
-def trivial_scores(dataset: GraphDataset, parts: Iterable[Split], metrics: Sequence[Metric]) -> dict[str, float]:
+Baseline = Mapping[str, float | None]  # by metric, what the trivial predictor gives; None: not defined for it
+
+
+def trivial_scores(dataset: GraphDataset, parts: Iterable[Split], metrics: Sequence[Metric]) -> dict[str, float | None]:
     """By metric, what predicting the same for every test graph gives, on the mean over the folds.
+
+    None where a metric is not defined for constant predictions, as a rank correlation.
 
     Args:
         dataset: The data.
@@ -43,25 +48,28 @@ def trivial_scores(dataset: GraphDataset, parts: Iterable[Split], metrics: Seque
     for train, _, test in parts:
         said = trivial_predictions(dataset.task, y, train.numpy(), test.numpy(), dataset.num_classes)
         rows.append([metric(y[test.numpy()], said) for metric in metrics])
-    return dict(zip((metric.name for metric in metrics), np.mean(rows, axis=0).tolist(), strict=True))
+    means = (float(mean) if np.isfinite(mean) else None for mean in np.mean(rows, axis=0))
+    return dict(zip((metric.name for metric in metrics), means, strict=True))
 
 
-def baseline_in_words(baseline: Mapping[str, float] | None, metric: str = "accuracy") -> str:
-    """What the trivial predictor gives, as it is printed; an empty string where that is not known."""
-    if baseline is None or metric not in baseline:
+def baseline_in_words(baseline: Baseline | None, *metrics: str) -> str:
+    """What the trivial predictor gives by each metric, as it is printed; an empty string where that is not known."""
+    known = {name: value for name in metrics if (value := (baseline or {}).get(name)) is not None}
+    if not known:
         return ""
-    who = "majority class" if metric == "accuracy" else "the same for every graph"
-    return f"{who}: {METRICS[metric].in_words(baseline[metric])}"
+    who = "majority class" if list(known) == ["accuracy"] else "the same prediction for every graph"
+    return f"{who}: {', '.join(METRICS[name].in_words(value) for name, value in known.items())}"
 
 
-def baseline_warning(value: float, baseline: Mapping[str, float] | None, metric: str = "accuracy") -> str:
+def baseline_warning(value: float, baseline: Baseline | None, metric: str = "accuracy") -> str:
     """One sentence where a value (an accuracy in percent) is not better than the baseline's; else an empty string."""
-    if baseline is None or metric not in baseline or METRICS[metric].is_better(value, baseline[metric]):
+    constant = (baseline or {}).get(metric)
+    if constant is None or METRICS[metric].is_better(value, constant):
         return ""
-    said, trivial = METRICS[metric].in_words(value), METRICS[metric].in_words(baseline[metric])
+    said, trivial = METRICS[metric].in_words(value), METRICS[metric].in_words(constant)
     if metric == "accuracy":
         return (
             f"an accuracy of {said} is not above {trivial}, that of the majority class: "
             "the model has learned nothing that the majority class does not give"
         )
-    return f"{said} is not better than {trivial}, which predicting the same for every graph gives"
+    return f"{said} is not better than {trivial}, which the same prediction for every graph gives"
