@@ -109,4 +109,13 @@ def test_data_without_a_target_are_listed_as_such(tmp_path):
     assert "no target" in listed.stdout
     assert "largest class" not in listed.stdout
     (row,) = json.loads(tapnet("datasets", "g.json", "--json", cwd=tmp_path).stdout)["datasets"]
-    assert (row["task"], row["largest_class"]) == (None, None)
+    assert (row["task"], row["largest_class"], row["class_counts"]) == (None, None, None)
+
+
+def test_what_graphs_carry_is_listed():
+    (row,) = json.loads(tapnet("datasets", "MUTAG", "--json").stdout)["datasets"]
+    assert (row["class_counts"], row["degrees"]) == ({"not mutagenic": 63, "mutagenic": 125}, [1, 4])
+    assert (row["nodes_carry"], row["edges_carry"]) == (["7 labels"], ["4 labels"])
+    listed = tapnet("datasets", "MUTAG").stdout
+    assert "mutagenic (125)" in listed
+    assert "degrees 1 to 4" in " ".join(listed.split())

@@ -35,7 +35,7 @@ from tapnet.nn.pool.set2set import Set2SetPool
 from tests.helpers.batches import CHANNELS, random_batch
 
 NAMES = ("asap", "edge", "graclus", "ndp", "kmis", "pan", "cluster", "gmt", "set2set")
-CONTROLS = ("random", "degree", "random-clusters", "complement")
+CONTROLS = ("random", "random-fixed", "degree", "random-clusters", "complement")
 
 
 def make(name, ratio=0.5):
@@ -63,7 +63,7 @@ def test_a_layer_says_what_it_is(name):
     assert cls.cost.startswith("O(")
     assert cls.memory.startswith("O(")
     assert cls.year is None or 2007 <= cls.year <= 2024
-    assert name in ("random", "degree") or (cls.paper and cls.year)
+    assert name in ("random", "random-fixed", "degree") or (cls.paper and cls.year)
     assert str(CHANNELS) in repr(make(name)) or name in ("gmt", "set2set")
 
 
@@ -268,6 +268,14 @@ def test_random_keeps_nodes_anew_in_training_and_the_same_in_evaluation():
     pooled = RandomClustersPool(CHANNELS, 0.3)(x, batch)
     assert torch.bincount(pooled.assignment).tolist() == [4, 4, 3, 3, 3, 3] + [4, 4, 4] + [3] * 6
     assert torch.equal(pooled.batch.graph[pooled.assignment], batch.graph)
+
+
+def test_random_fixed_keeps_the_same_nodes_in_training():
+    x, batch = graphs((20, 30))
+    pool = resolve("random-fixed").build(PoolSetup(CHANNELS, (0.4, 0.4), level=1))
+    kept = RandomPool(CHANNELS, 0.4, seed=1).eval()(x, batch).perm
+    assert torch.equal(pool.train()(x, batch).perm, kept)
+    assert torch.equal(pool.eval()(x, batch).perm, kept)
 
 
 def test_degree_keeps_the_nodes_with_the_most_neighbours():

@@ -129,6 +129,9 @@ def print_tuning(found: Tuning) -> None:
         console.print(f"[dim]Settings: {escape(str(found.file))}; {escape(use)}[/]")
 
 
+MOST_SHOWN = 12  # classes that are counted in a line
+
+
 def print_datasets(rows: list[dict[str, Any]], with_notes: bool, said: Collection[str] = ()) -> None:
     """One row per data set, and perhaps what there is to know of each and was not said before."""
     table = _table("data set", "found", ">graphs", ">nodes", ">edges", ">cls", "features", "as paper")
@@ -149,16 +152,27 @@ def print_datasets(rows: list[dict[str, Any]], with_notes: bool, said: Collectio
     console = Console()
     console.print(table)
     for row in rows if with_notes else ():
-        largest = row["largest_class"]
-        about = row["task"] or "no target"
-        about = about if largest is None else f"the largest class has {largest} % of the graphs"
-        text = escape("; ".join([about, *(note for note in row["notes"] if note not in said)]))
+        text = escape("; ".join([*_about_data(row), *(note for note in row["notes"] if note not in said)]))
         console.print(f"[dim]{escape(row['name'])}: {text}[/]", highlight=False, soft_wrap=not sys.stdout.isatty())
     if any(row["found"] is None and not row.get("problem") for row in rows):
         console.print(
             "[dim]Not here: name a folder that has it with --data-dir or TAPNET_DATA, or download it with "
             "--download.[/]"
         )
+
+
+def _about_data(row: Mapping[str, Any]) -> list[str]:
+    """The balance of the classes, the degrees, and what nodes and edges carry."""
+    counts, (fewest, most) = row["class_counts"], row["degrees"]
+    about = row["task"] or "no target"
+    if counts:
+        few = list(counts.items())[:MOST_SHOWN]
+        more = ["…"] if len(counts) > len(few) else []
+        shown = ", ".join([*(f"{name} ({count})" for name, count in few), *more])
+        about = f"classes {shown}; the largest class has {row['largest_class']} % of the graphs"
+    carried = {"nodes": row["nodes_carry"], "edges": row["edges_carry"]}
+    words = [f"{what} have {', '.join(of) or 'no data'}" for what, of in carried.items()]
+    return [about, f"degrees {fewest} to {most}", *words]
 
 
 def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:

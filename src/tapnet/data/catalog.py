@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from tapnet.files import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -132,6 +134,10 @@ def describe(dataset: GraphDataset) -> dict[str, Any]:
         "differs_from_paper": None if entry is None else statistics.differences(entry),
         "checksum": dataset.checksum,
         "largest_class": _largest_class(dataset),
+        "class_counts": _class_counts(dataset),
+        "degrees": [int(dataset.degree.min()), int(dataset.degree.max())],
+        "nodes_carry": _carried_by_nodes(dataset),
+        "edges_carry": _carried_by_edges(dataset),
         "notes": [*dataset.notes, *filter(None, notes)],
     }
 
@@ -141,3 +147,31 @@ def _largest_class(dataset: GraphDataset) -> float | None:
     if dataset.task != "classification" or dataset.classes == (None,):
         return None
     return round(100 * int(dataset.y.bincount().max()) / len(dataset), 1)
+
+
+def _class_counts(dataset: GraphDataset) -> dict[str, int] | None:
+    """By class, how many graphs there are; None where the targets are no classes, or not known."""
+    if dataset.task != "classification" or dataset.classes == (None,):
+        return None
+    counts = dataset.y.bincount(minlength=dataset.num_classes).tolist()
+    return dict(zip(map(str, dataset.class_names or dataset.classes), counts, strict=True))
+
+
+def _carried_by_nodes(dataset: GraphDataset) -> list[str]:
+    """What there is on nodes, whether a model reads it or not."""
+    if dataset.node_columns is not None:
+        return [*dataset.node_columns, *(dataset.attribute_names or ())]
+    return _counts(dataset.node_label_values, dataset.node_attributes)
+
+
+def _carried_by_edges(dataset: GraphDataset) -> list[str]:
+    """What there is on edges, whether a model reads it or not."""
+    weights = [] if dataset.edge_weight is None else ["weights"]
+    if dataset.edge_columns is not None:
+        return [*dataset.edge_columns, *weights]
+    return _counts(dataset.edge_label_values, dataset.edge_attributes) + weights
+
+
+def _counts(labels: Sequence[object] | None, attributes: Tensor | None) -> list[str]:
+    columns = 0 if attributes is None else attributes.shape[1]
+    return [counted(count, what) for count, what in ((len(labels or ()), "label"), (columns, "attribute")) if count]

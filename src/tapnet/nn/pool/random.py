@@ -1,4 +1,4 @@
-"""RandomPool and RandomClustersPool: nodes and clusters by chance, two controls."""
+"""RandomPool, FixedRandomPool and RandomClustersPool: nodes and clusters by chance, three controls."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from tapnet.nn.pool.select import SelectPooling, check_ratio, kept_nodes
 class RandomPool(SelectPooling):
     """Keeps nodes by chance: what a layer that selects nodes has to beat.
 
-    While training the nodes are drawn anew at each call. In evaluation they follow from the seed and each node's place
-    in its graph, so a graph has the same nodes alone and in a batch. The kept rows go on as they are.
+    While training the nodes are drawn anew at each call, unless ``fixed``. In evaluation they follow from the seed and
+    each node's place in its graph, so a graph has the same nodes alone and in a batch. The kept rows go on as they are.
 
     Args:
         in_channels (int): d, the size of each node's features.
         ratio (float or int): the share of each graph's nodes that is kept, or their number. (default: ``0.5``)
         seed (int): of the nodes that are kept in evaluation. (default: ``0``)
+        fixed (bool): whether the same nodes are kept while training. (default: ``False``)
     """
 
     about = "a control: keeps nodes by chance, drawn anew at each step of training; nothing is learned"
     cost = "O(N·d + E)"
     memory = "O(N·d + E)"
 
-    def __init__(self, in_channels: int, ratio: float | int = 0.5, seed: int = 0) -> None:
+    def __init__(self, in_channels: int, ratio: float | int = 0.5, seed: int = 0, fixed: bool = False) -> None:
         super().__init__(in_channels, ratio)
-        self.seed = seed
+        self.seed, self.fixed = seed, fixed
 
     @classmethod
     def build(cls, setup: PoolSetup) -> RandomPool:
@@ -40,11 +41,22 @@ class RandomPool(SelectPooling):
 
     def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
         """Random numbers."""
-        return random_scores(batch, self.seed, self.training)
+        return random_scores(batch, self.seed, self.training and not self.fixed)
 
     def scale(self, rows: Tensor, score: Tensor) -> Tensor:
         """As they are."""
         return rows
+
+
+class FixedRandomPool(RandomPool):
+    """Keeps nodes by chance, the same ones of a graph in training and evaluation: `RandomPool` with ``fixed``."""
+
+    about = "a control: keeps nodes by chance, the same ones of a graph at every step; nothing is learned"
+
+    @classmethod
+    def build(cls, setup: PoolSetup) -> FixedRandomPool:
+        """With the level as its seed."""
+        return cls(setup.in_channels, setup.ratio, seed=setup.level, fixed=True)
 
 
 class RandomClustersPool(MergePooling):

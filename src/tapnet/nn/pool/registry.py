@@ -35,7 +35,7 @@ from tapnet.nn.pool.ndp import NDPPool
 from tapnet.nn.pool.none import NoPool
 from tapnet.nn.pool.pan import PANPool
 from tapnet.nn.pool.pyg import adapt
-from tapnet.nn.pool.random import RandomClustersPool, RandomPool
+from tapnet.nn.pool.random import FixedRandomPool, RandomClustersPool, RandomPool
 from tapnet.nn.pool.sag import SAGPool
 from tapnet.nn.pool.set2set import Set2SetPool
 from tapnet.nn.pool.sort import SortPool
@@ -70,6 +70,7 @@ POOLS: dict[str, type[Pooling]] = {
     "gmt": GMTPool,
     "set2set": Set2SetPool,
     "random": RandomPool,
+    "random-fixed": FixedRandomPool,
     "degree": DegreePool,
     "random-clusters": RandomClustersPool,
     "complement": ComplementPool,
