@@ -41,11 +41,10 @@ def array(t: Tensor) -> Array:
     return result
 
 
-def kernel(function: Callable[..., Any], reassociate: bool = True) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiled at its first call, once per machine: later processes find it in Numba's cache.
 
-    It takes tensors in the place of arrays, and then returns tensors. Without ``reassociate`` sums are taken in the
-    order in which they are written.
+    It takes tensors in the place of arrays, and then returns tensors.
     """
     compiled: Any = None
 
@@ -53,12 +52,12 @@ def kernel(function: Callable[..., Any], reassociate: bool = True) -> Callable[.
     def call(*args: Any) -> Any:
         nonlocal compiled
         if compiled is None:
-            compiled = _dispatcher(function, reassociate)
+            compiled = _dispatcher(function)
         arrays = [array(a) if isinstance(a, Tensor) else a for a in args]
         try:
             result = compiled(*arrays)
         except OSError:  # the disk is full, say: compiled, but not to be kept
-            compiled = _dispatcher(function, reassociate, cache=False)
+            compiled = _dispatcher(function, cache=False)
             result = compiled(*arrays)
         if not isinstance(args[0], Tensor):
             return result
@@ -67,11 +66,10 @@ def kernel(function: Callable[..., Any], reassociate: bool = True) -> Callable[.
     return call
 
 
-def _dispatcher(function: Callable[..., Any], reassociate: bool = True, cache: bool = True) -> Any:
+def _dispatcher(function: Callable[..., Any], cache: bool = True) -> Any:
     from numba import njit
 
-    fastmath = {"contract", "nsz"} | ({"reassoc"} if reassociate else set())
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "reassoc"}}
     if not cache:
         return njit(function, **options)
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -132,28 +130,14 @@ def _smallest_divisor(score: Tensor) -> float:
     return float(torch.finfo(score.dtype).tiny ** 0.5)
 
 
-@partial(kernel, reassociate=False)
+@kernel
 def _gate_backward(perm: Array, grad: Array, x: Array, score: Array, least: float, grad_score: Array) -> None:
-    """Fills the gradient, which holds zeros; a score below ``least`` in size is not divided by.
-
-    The products of a row are summed one after another, as they were when the stored trials were run: four rows at a
-    time, so that one sum need not wait for another.
-    """
-    zero, last = score.dtype.type(0), len(perm) - 1
-    for k in range(0, len(perm), 4):
-        rows = k, min(k + 1, last), min(k + 2, last), min(k + 3, last)
-        grad_0, grad_1, grad_2, grad_3 = grad[rows[0]], grad[rows[1]], grad[rows[2]], grad[rows[3]]
-        x_0, x_1, x_2, x_3 = x[perm[rows[0]]], x[perm[rows[1]]], x[perm[rows[2]]], x[perm[rows[3]]]
-        total_0, total_1, total_2, total_3 = zero, zero, zero, zero
+    """Fills the gradient, which holds zeros; a score below ``least`` in size is not divided by."""
+    for k in range(len(perm)):
+        i, total = perm[k], score.dtype.type(0)
         for c in range(grad.shape[1]):
-            total_0 += grad_0[c] * x_0[c]
-            total_1 += grad_1[c] * x_1[c]
-            total_2 += grad_2[c] * x_2[c]
-            total_3 += grad_3[c] * x_3[c]
-        totals = total_0, total_1, total_2, total_3
-        for r in range(4):
-            i = perm[rows[r]]
-            grad_score[i] = totals[r] / score[i] if abs(score[i]) >= least else totals[r]
+            total += grad[k, c] * x[i, c]
+        grad_score[i] = total / score[i] if abs(score[i]) >= least else total
 
 
 @compiled_by(_gate_backward_loop)
