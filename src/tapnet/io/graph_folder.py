@@ -92,7 +92,8 @@ class FileGraph:
         columns, edge_columns = (
             {name: _column(values) for name, values in of.items()} for of in (graph.node_columns, graph.edge_columns)
         )
-        ends, names = np.asarray(graph.ends, dtype=np.int64), frozenset(graph.edge_columns)
+        (rows, cols), names = graph.ends, frozenset(graph.edge_columns)
+        ends = np.asarray(rows + cols, dtype=np.int64).reshape(2, -1)
         return cls(str(file), graph.size, ends, columns, names, edge_columns=edge_columns, directed=graph.directed)
 
     @classmethod
@@ -344,7 +345,7 @@ def join(
         node_labels=labels,
         node_attributes=attributes,
         **_edge_data(graphs, edges),
-        self_loop=np.concatenate([_self_loops(g) for g in graphs]),
+        self_loop=_self_loops(graphs),
         features=features,
         source=source,
         directed=directed,
@@ -407,11 +408,14 @@ def _matrix(
 
 def _categories(graphs: Sequence[FileGraph], columns: Sequence[Column], what: str) -> list[Hashable]:
     """The categories of all graphs; "1" in one file and 1 in another are one."""
-    for graph, (kind, values) in zip(graphs, columns, strict=True):
-        if kind not in ("words", "numbers") or any(isinstance(v, float) and not math.isfinite(v) for v in values):
-            raise DataError(f"{graph.file}: the {what}, its category, is text or a number")
     found: list[Hashable] = [value for column in columns for value in column.values]
-    return list(map(str, found)) if len({isinstance(value, str) for value in found}) == 2 else found
+    types = set(map(type, found))
+    has_floats = any(issubclass(t, float) for t in types)
+    for graph, (kind, values) in zip(graphs, columns, strict=True):
+        not_finite = has_floats and any(isinstance(v, float) and not math.isfinite(v) for v in values)
+        if kind not in ("words", "numbers") or not_finite:
+            raise DataError(f"{graph.file}: the {what}, its category, is text or a number")
+    return list(map(str, found)) if len({issubclass(t, str) for t in types}) == 2 else found
 
 
 def _floats(graph: FileGraph, name: str, column: Column, of: str) -> NDArray[np.float32]:
@@ -431,11 +435,13 @@ def _floats(graph: FileGraph, name: str, column: Column, of: str) -> NDArray[np.
 _A = {"node": "a node", "edge": "an edge"}
 
 
-def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
-    """[n] the nodes with a self-loop, as ``GraphDataset.to_networkx`` marks them."""
-    column = graph.columns.get(SELF_LOOP)
-    marks = column.values if column is not None and column.kind == "words" else ["false"] * graph.size
-    return np.asarray([mark == "true" for mark in marks], dtype=np.bool_)
+def _self_loops(graphs: Sequence[FileGraph]) -> list[bool] | None:
+    """[N] the nodes with a self-loop, as ``GraphDataset.to_networkx`` marks them."""
+    if not any(SELF_LOOP in g.columns for g in graphs):
+        return None
+    columns = [g.columns.get(SELF_LOOP, Column("other", ())) for g in graphs]
+    marks = [c.values if c.kind == "words" else ["false"] * g.size for g, c in zip(graphs, columns, strict=True)]
+    return [mark == "true" for some in marks for mark in some]
 
 
 # ---- a folder of graphs ----

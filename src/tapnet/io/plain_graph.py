@@ -33,31 +33,19 @@ class PlainGraph(NamedTuple):
             edge_columns: The attributes of the edges.
             directed: Whether edges have a direction.
         """
+        rows, columns = ends
         if set(map(type, names)) == {str}:
             number = dict(zip(names, range(len(names)), strict=True))
-            if len(number) < len(names):
+            rows, columns = list(map(number.get, rows)), list(map(number.get, columns))
+            if len(number) < len(names) or None in rows or None in columns:
                 return None
-            rows, columns = ([number.get(name, -1) for name in of] for of in ends)
-        elif names == list(range(len(names))) and set(map(type, [*names, *ends[0], *ends[1]])) <= {int}:
-            rows, columns = ends  # type: ignore[assignment]
-        else:
+        elif names != list(range(len(names))) or set(map(type, [*names, *rows, *columns])) != {int}:
             return None
-        if not names or (rows and (min(*rows, *columns) < 0 or max(*rows, *columns) >= len(names))):
+        elif rows and (min(*rows, *columns) < 0 or max(*rows, *columns) >= len(names)):
+            return None
+        if any(None in values for of in (node_columns, edge_columns) for values in of.values()):
             return None
         pairs = {(i, j) if i < j or directed else (j, i) for i, j in zip(rows, columns, strict=True)}
         if len(pairs) < len(rows):
             return None
         return cls(len(names), (rows, columns), node_columns, edge_columns, directed)
-
-
-def columns_of(rows: Sequence[dict[str, Any]], own_keys: frozenset[str] = frozenset()) -> dict[str, list[Any]]:
-    """The attributes by name, without ``own_keys``.
-
-    Raises:
-        ValueError: Some row has other attributes, or None as a value.
-    """
-    keys = set(map(tuple, rows))
-    columns = {key: [row[key] for row in rows] for key in next(iter(keys), ()) if key not in own_keys}
-    if len(keys) > 1 or any(type(None) in map(type, values) for values in columns.values()):
-        raise ValueError
-    return columns
