@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +95,7 @@ def parse_plain_node_link(content: bytes) -> PlainGraph | None:
 def _columns(rows: list[dict[str, Any]], *own_keys: str) -> dict[str, list[Any]]:
     """The values of objects by their keys; an error where some object has other keys than the first."""
     keys = tuple(rows[0]) if rows else own_keys
-    if any(len(row) != len(keys) for row in rows):
+    if set(map(len, rows)) > {len(keys)}:
         raise ValueError
     return {key: list(map(itemgetter(key), rows)) for key in keys}
 
@@ -108,17 +107,22 @@ def _ends(edge: Any, number: int, name: str) -> tuple[str, str]:
 
 
 class _TwiceError(Exception):
-    """A key that an object has twice; Python's reader would drop the first."""
+    """A key that an object has twice."""
 
 
 def _load(content: bytes) -> Any:
-    """What JSON says; an error where an object has a key twice."""
+    """What JSON says; an error where an object has a key twice, of which Python's reader drops the first."""
     values = json.loads(content)
-    inner = values.values() if type(values) is dict else ()
-    objects = [values, *inner, *chain.from_iterable(value for value in inner if type(value) is list)]
-    if sum(len(one) for one in objects if type(one) is dict) == content.count(b":"):  # as many keys as can be
+    if type(values) is dict and _num_keys(values) == content.count(b":"):  # as many as can be
         return values
     return json.loads(content, object_pairs_hook=_object)
+
+
+def _num_keys(graph: dict[str, Any]) -> int:
+    """The keys of an object, of those directly in it, and of those in its lists; most graphs have no others."""
+    found = [graph, *graph.values()]
+    lists = (value for value in found if type(value) is list and set(map(type, value)) == {dict})
+    return sum(len(value) for value in found if type(value) is dict) + sum(sum(map(len, rows)) for rows in lists)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
