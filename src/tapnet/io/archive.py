@@ -7,7 +7,7 @@ import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from weakref import WeakKeyDictionary
 
@@ -124,6 +124,13 @@ def subfolders(folder: Place) -> list[Place]:
 def file_size(file: Place) -> int:
     """Bytes of a file, in an archive those that it unpacks to."""
     return file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
+
+
+def total_size(folder: Place, names: Iterable[str]) -> int:
+    """Bytes of files of a folder."""
+    if isinstance(folder, Path):  # no Path for each of many files
+        return sum(os.stat(f"{folder}{os.sep}{name}").st_size for name in names)  # noqa: PTH116
+    return sum(file_size(folder / name) for name in names)
 
 
 def read_content(file: Place, limit: int = -1) -> bytes:

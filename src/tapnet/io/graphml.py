@@ -31,9 +31,7 @@ S, SEAM = r"[ \t\r\n]", "\0"  # a seam is where something was cut out: no file h
 MAX_HEAD, MAX_DATA = 1 << 16, 100  # bytes before the first node; attributes of a node or an edge
 NAME, TEXT = r'"([^"<>&\x00-\x1f\ufffe\uffff]*)"', r"([^<>&\x00-\x08\x0b-\x1f\ufffe\uffff]+)"
 DATA, KEY = re.compile(rf"<data key={NAME}{S}*>{TEXT}</data>"), re.compile(rf"<data key={NAME}")
-FIRST = {
-    tag: re.compile(rf"<{tag}[^<]*((?:<data[^<]*</data>{S}*){{0,{MAX_DATA + 1}}})") for tag in ("node", "edge")
-}
+FIRST = {tag: re.compile(rf"<{tag}[^<]*((?:<data[^<]*</data>{S}*){{0,{MAX_DATA + 1}}})") for tag in ("node", "edge")}
 GRAPH, END = re.compile(rb"<graph(?:\s[^>]*)?>"), re.compile(f"</graph>{S}*</graphml>{S}*".encode())
 MAX_DEFAULTS = 1_000_000  # values that nodes and edges do not state: a small file cannot ask for a lot of memory
 

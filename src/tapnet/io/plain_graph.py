@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
@@ -18,8 +18,8 @@ class PlainGraph(NamedTuple):
     @classmethod
     def of(
         cls,
-        names: Sequence[Hashable],
-        ends: Sequence[Sequence[Hashable]],
+        names: list[Any],
+        ends: Sequence[list[Any]],
         node_columns: dict[str, list[Any]],
         edge_columns: dict[str, list[Any]],
         directed: bool,
@@ -33,19 +33,17 @@ class PlainGraph(NamedTuple):
             edge_columns: The attributes of the edges.
             directed: Whether edges have a direction.
         """
-        rows, columns = ends
+        size, (rows, columns) = len(names), ends
         if set(map(type, names)) == {str}:
-            number = dict(zip(names, range(len(names)), strict=True))
-            rows, columns = list(map(number.get, rows)), list(map(number.get, columns))
-            if len(number) < len(names) or None in rows or None in columns:
+            number = dict(zip(names, range(size), strict=True))
+            rows, columns = [number.get(name, -1) for name in rows], [number.get(name, -1) for name in columns]
+            if len(number) < size:
                 return None
-        elif names != list(range(len(names))) or set(map(type, [*names, *rows, *columns])) != {int}:
+        elif names != list(range(size)) or set(map(type, [*names, *rows, *columns])) != {int}:
             return None
-        elif rows and (min(*rows, *columns) < 0 or max(*rows, *columns) >= len(names)):
-            return None
-        if any(None in values for of in (node_columns, edge_columns) for values in of.values()):
+        if rows and (min(*rows, *columns) < 0 or max(*rows, *columns) >= size):
             return None
         pairs = {(i, j) if i < j or directed else (j, i) for i, j in zip(rows, columns, strict=True)}
-        if len(pairs) < len(rows):
+        if len(pairs) < len(rows) or any(None in values for values in (*node_columns.values(), *edge_columns.values())):
             return None
-        return cls(len(names), (rows, columns), node_columns, edge_columns, directed)
+        return cls(size, (rows, columns), node_columns, edge_columns, directed)
