@@ -19,6 +19,7 @@ from tapnet.io import graph_folder
 from tapnet.io.dataset_files import layout_of
 from tapnet.io.graph_file import parse_graph, read_graph
 from tapnet.io.graph_folder import EdgeSchema, FileGraph, NodeSchema, graph_names, join, require_targets
+from tapnet.io.graphml import parse_plain_graphml
 from tapnet.io.read import read, read_layout
 from tests.helpers.graphs import assert_same, datasets
 from tests.helpers.graphs import write_graph as write
@@ -109,7 +110,8 @@ def graphml_documents(draw):
     edges = []
     for _ in range(draw(st.integers(0, 4))):
         more = rarely("", 'id="e"', 'directed="true"')
-        edges.append(f'<edge source="{draw(ends)}" target="{draw(ends)}" {more}>{data("edge")}</edge>')
+        space = rarely(" ", "\n", "\x0b", "")
+        edges.append(f'<edge source="{draw(ends)}"{space}target="{draw(ends)}" {more}>{data("edge")}</edge>')
     default = rarely("", "<default>1</default>")
     heads = [
         f'<key id="{i}" for="{of}" attr.name="{name}" attr.type="{kind}">{default}</key>' for i, of, name, kind in keys
@@ -117,7 +119,10 @@ def graphml_documents(draw):
     space = rarely('xmlns="http://graphml.graphdrawing.org/xmlns"', "", "a='1'", 'xmlns="other"', 'xmlns=""')
     direction = draw(st.sampled_from(["directed", "undirected"]))
     of_graph = draw(st.sampled_from(["", '<data key="d0">1</data>']))
-    graph = f'<graph edgedefault="{direction}">{"".join(draw(st.permutations([*nodes, *edges])))}{of_graph}</graph>'
+    inner = rarely("", "\n", "x", "]]>", "\x0b", "\ufffe", "\xa0", "&amp;", "<!-- a -->").join(
+        draw(st.permutations([*nodes, *edges]))
+    )
+    graph = f'<graph edgedefault="{direction}">{inner}{of_graph}</graph>'
     encoding = rarely("utf-8", "us-ascii", "utf-16", "latin-1")
     text = f'<?xml version="1.0" encoding="{encoding}"?>{rarely("", "<!-- a -->", "<!DOCTYPE graphml>")}'
     body = "".join([*heads, rarely(graph, graph + graph, ""), rarely("", "<data/>")])
@@ -144,6 +149,42 @@ def test_a_file_is_read_as_its_networkx_graph_is(tmp_path_factory, document):
         names = graph.columns, graph.edge_attributes, graph.lacking, graph.wrong_edges, graph.wrong_weight
         found.append(repr((graph.size, edges, kinds, *names, graph.directed)))  # NaN is not NaN
     assert found[0] == found[1]
+
+
+PLAIN = (
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="k" attr.name="label" attr.type="string"/><graph>'
+    '<node id="a"><data key="k">C</data></node><node id="b"><data key="k">O</data></node>'
+    '<edge source="a" target="b"/></graph></graphml>'
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("C", "&lt;"),
+        ("C", "\x01"),
+        ("C", "\r\n"),
+        ("C", "\ufffe"),
+        ("C", ""),
+        ('"a">', '"a\n">'),
+        ('"a">', '"a" id="b">'),
+        ("<node id", "<node\x0bid"),
+        ("<node id", "<node\xa0id"),
+        ("</node><node", "</node>]]><node"),
+        ("</node><node", "</node>\0<node"),
+        ("</node><node", "</node><!-- --><node"),
+        ("</node><node", "</node><node/><node"),
+        ("</node><node", "</node><desc></node><node"),
+        ("<edge ", '<edge <node id="c"><data key="k">N</data></node>'),
+        ("</graph></graphml>", "</graph><graph/></graphml>"),
+        ("</graphml>", "</graphml><a/>"),
+        ("<graph>", '<graph xmlns="other">'),
+        ("<graph>", "<!-- <graph> --><graph>"),
+    ],
+)
+def test_graphml_with_anything_unusual_is_for_networkx(old, new):
+    assert parse_plain_graphml(PLAIN.encode()) is not None
+    assert parse_plain_graphml(PLAIN.replace(old, new, 1).encode()) is None
 
 
 # ---- one graph ----

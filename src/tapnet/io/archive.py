@@ -7,7 +7,7 @@ import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ Place = Path | zipfile.Path  # a folder or file, on disk or in an archive
 MAX_UNPACKED_BYTES = 64 << 30
 MAX_COMPRESSION, ALWAYS_BEARABLE_BYTES = 200, 1 << 24
 MAX_DIRECTORY_BYTES = 1 << 24  # of the list of its entries, which is read as a whole
+SMALL_BYTES = 1 << 16  # what is asked of a file first: memory for all that it may have is slow to get
 MAX_ENTRIES, MAX_DEPTH, MAX_NAME = 100_000, 10, 1_000  # folders within folders; characters
 
 # The names directly in each folder of an open archive: zipfile goes through all entries for each folder.
@@ -125,10 +126,18 @@ def file_size(file: Place) -> int:
     return file.stat().st_size if isinstance(file, Path) else file.root.getinfo(file.at).file_size
 
 
+def total_size(folder: Place, names: Iterable[str]) -> int:
+    """Bytes of files of a folder."""
+    if isinstance(folder, Path):  # no Path for each of many files
+        return sum(os.stat(f"{folder}{os.sep}{name}").st_size for name in names)  # noqa: PTH116
+    return sum(file_size(folder / name) for name in names)
+
+
 def read_content(file: Place, limit: int = -1) -> bytes:
     """The first ``limit`` bytes of a file, or all of them."""
     try:
         with file.open("rb") as stream:
-            return stream.read(limit)
+            start = stream.read(SMALL_BYTES if limit < 0 else min(limit, SMALL_BYTES))
+            return start if len(start) < SMALL_BYTES else start + stream.read(limit - len(start) if limit > 0 else -1)
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None

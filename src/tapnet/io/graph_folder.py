@@ -15,12 +15,14 @@ is ``(None,)``), which is enough for prediction, and the files' names order the 
 
 from __future__ import annotations
 
+import gc
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +42,7 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.errors import DataError
 from tapnet.files import counted, printable, reading
 from tapnet.io._plain_text import NUMBER
-from tapnet.io.archive import Place, file_size, readable_files
+from tapnet.io.archive import Place, readable_files, total_size
 from tapnet.io.dataset_files import is_graph_file, layout_of
 from tapnet.io.graph_file import read_graph, read_plain_graph
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
@@ -92,7 +94,8 @@ class FileGraph:
         columns, edge_columns = (
             {name: _column(values) for name, values in of.items()} for of in (graph.node_columns, graph.edge_columns)
         )
-        ends, names = np.asarray(graph.ends, dtype=np.int64), frozenset(graph.edge_columns)
+        (rows, cols), names = graph.ends, frozenset(graph.edge_columns)
+        ends = np.asarray(rows + cols, dtype=np.int64).reshape(2, -1)
         return cls(str(file), graph.size, ends, columns, names, edge_columns=edge_columns, directed=graph.directed)
 
     @classmethod
@@ -344,7 +347,7 @@ def join(
         node_labels=labels,
         node_attributes=attributes,
         **_edge_data(graphs, edges),
-        self_loop=np.concatenate([_self_loops(g) for g in graphs]),
+        self_loop=_self_loops(graphs),
         features=features,
         source=source,
         directed=directed,
@@ -407,11 +410,14 @@ def _matrix(
 
 def _categories(graphs: Sequence[FileGraph], columns: Sequence[Column], what: str) -> list[Hashable]:
     """The categories of all graphs; "1" in one file and 1 in another are one."""
-    for graph, (kind, values) in zip(graphs, columns, strict=True):
-        if kind not in ("words", "numbers") or any(isinstance(v, float) and not math.isfinite(v) for v in values):
-            raise DataError(f"{graph.file}: the {what}, its category, is text or a number")
     found: list[Hashable] = [value for column in columns for value in column.values]
-    return list(map(str, found)) if len({isinstance(value, str) for value in found}) == 2 else found
+    types = set(map(type, found))
+    has_floats = any(issubclass(t, float) for t in types)
+    for graph, (kind, values) in zip(graphs, columns, strict=True):
+        not_finite = has_floats and any(isinstance(v, float) and not math.isfinite(v) for v in values)
+        if kind not in ("words", "numbers") or not_finite:
+            raise DataError(f"{graph.file}: the {what}, its category, is text or a number")
+    return list(map(str, found)) if len({issubclass(t, str) for t in types}) == 2 else found
 
 
 def _floats(graph: FileGraph, name: str, column: Column, of: str) -> NDArray[np.float32]:
@@ -431,11 +437,13 @@ def _floats(graph: FileGraph, name: str, column: Column, of: str) -> NDArray[np.
 _A = {"node": "a node", "edge": "an edge"}
 
 
-def _self_loops(graph: FileGraph) -> NDArray[np.bool_]:
-    """[n] the nodes with a self-loop, as ``GraphDataset.to_networkx`` marks them."""
-    column = graph.columns.get(SELF_LOOP)
-    marks = column.values if column is not None and column.kind == "words" else ["false"] * graph.size
-    return np.asarray([mark == "true" for mark in marks], dtype=np.bool_)
+def _self_loops(graphs: Sequence[FileGraph]) -> list[bool] | None:
+    """[N] the nodes with a self-loop, as ``GraphDataset.to_networkx`` marks them."""
+    if not any(SELF_LOOP in g.columns for g in graphs):
+        return None
+    columns = [g.columns.get(SELF_LOOP, Column("other", ())) for g in graphs]
+    marks = [c.values if c.kind == "words" else ["false"] * g.size for g, c in zip(graphs, columns, strict=True)]
+    return [mark == "true" for some in marks for mark in some]
 
 
 # ---- a folder of graphs ----
@@ -470,8 +478,10 @@ def read_graphs(
     listing = _listing(place, target, task)
     if not listing.files:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
-    files = [place if place.is_file() else place / file for file in listing.files]
-    found = _read_large(files, name, str(place), directed) or _read_all(files, name, str(place), directed)
+    folder = cast(Place, place.parent) if place.is_file() else place
+    files = _Files(folder, listing.files, name, str(place), directed)
+    with _old_objects_set_aside():
+        found = _read_large(files) or _read_all(files)
     schema, edges, notes = found.schema, found.edges, []
     if schema.category is None and schema.texts:
         texts = printable(", ".join(schema.texts))[:200]
@@ -483,7 +493,7 @@ def read_graphs(
     if any(edges):
         notes.append(f"{place}: read of the edges: {edges}")
     if not directed and found.directed:
-        notes.append(directions_note(place, found.directed, len(files)))
+        notes.append(directions_note(place, found.directed, len(listing.files)))
     notes += filter(None, [categories_note(found.dataset)])
     dataset = listing.apply(replace(found.dataset, notes=(*notes, *found.dataset.notes)))
     return dataset if features is None else dataset.with_features(features)
@@ -497,38 +507,77 @@ class _Read(NamedTuple):
     partial: str  # the attribute that would describe nodes if all had it
 
 
-def _read_all(files: Sequence[Place], name: str, source: str, directed: bool) -> _Read:
-    with counting(len(files), f"reading {name}") as advance:
-        return _join_all([_read_file(file, advance) for file in files], name, source, directed)
+@contextmanager
+def _old_objects_set_aside() -> Iterator[None]:
+    """Has the garbage collector look at new objects only.
+
+    Else it goes through those of all imported modules again and again as graphs grow many: a fifth of the time of
+    20,000 files.
+    """
+    if gc.get_freeze_count():  # somebody else set them aside
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
-def _read_large(files: Sequence[Place], name: str, source: str, directed: bool) -> _Read | None:
+class _Files(NamedTuple):
+    folder: Place
+    names: Sequence[str]
+    of: str  # the data set
+    source: str
+    directed: bool
+
+    def graphs(self) -> Iterator[FileGraph]:
+        with counting(len(self.names), f"reading {self.of}") as advance:
+            for name in self.names:
+                yield FileGraph.read(self.folder / name)
+                advance(1)
+
+    def join(self, graphs: Sequence[FileGraph], edges: EdgeSchema | None = None) -> _Read:
+        """The data set of some graphs; ``edges`` is what those of others carry, where these graphs have none."""
+        schema = NodeSchema.of(graphs)
+        if edges is None or any(g.edge_index.size for g in graphs):
+            edges = EdgeSchema.of(graphs)
+        one_way = sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)
+        options: dict[str, Any] = {"name": self.of, "source": self.source, "directed": self.directed}
+        dataset = join(graphs, [schema] * len(graphs), edges=edges, **options)
+        return _Read(dataset, schema, edges, one_way, _partial_attribute(graphs) if _may_be_partial(schema) else "")
+
+
+def _read_all(files: _Files) -> _Read:
+    return files.join(list(files.graphs()))
+
+
+def _read_large(files: _Files) -> _Read | None:
     """The same, in memory for some graphs at a time; None where they are few, or do not go together."""
-    with reading(source):
-        if sum(map(file_size, files)) < LARGE_BYTES:
+    with reading(files.source):
+        if total_size(files.folder, files.names) < LARGE_BYTES:
             return None
     parts, graphs = MappedParts(), list[FileGraph]()
     first: _Read | None = None
     one_way = nodes = ends = 0
     attributes, common, unread = set[str](), list[set[str]](), list[set[str]]()
     try:
-        with counting(len(files), f"reading {name}") as advance:
-            for number, file in enumerate(files, 1):
-                graphs.append(_read_file(file, advance))
-                nodes, ends = nodes + graphs[-1].size, ends + graphs[-1].edge_index.size
-                if number < len(files) and (not ends or nodes + ends <= VALUES_AT_ONCE):
-                    continue
-                part = _join_all(graphs, name, source, directed, first and first.edges)
-                first = first or part
-                if (part.schema, part.edges) != (first.schema, first.edges):
-                    return None
-                parts.add(part.dataset)
-                attributes.update(*(map(str, (*g.columns, *g.lacking)) for g in graphs))
-                common = [set.intersection(*common, *(set(g.columns) for g in graphs))]
-                of_nodes = {what for what in part.dataset.not_read if what.startswith("node")}
-                of_edges = set(part.dataset.not_read) - of_nodes
-                unread = [of_nodes & unread[0], of_edges | unread[1]] if unread else [of_nodes, of_edges]
-                one_way, nodes, ends, graphs = one_way + part.directed, 0, 0, []
+        for number, graph in enumerate(files.graphs(), 1):
+            graphs.append(graph)
+            nodes, ends = nodes + graph.size, ends + graph.edge_index.size
+            if number < len(files.names) and (not ends or nodes + ends <= VALUES_AT_ONCE):
+                continue
+            part = files.join(graphs, first and first.edges)
+            first = first or part
+            if (part.schema, part.edges) != (first.schema, first.edges):
+                return None
+            parts.add(part.dataset)
+            attributes.update(*(map(str, (*g.columns, *g.lacking)) for g in graphs))
+            common = [set.intersection(*common, *(set(g.columns) for g in graphs))]
+            of_nodes = {what for what in part.dataset.not_read if what.startswith("node")}
+            of_edges = set(part.dataset.not_read) - of_nodes
+            unread = [of_nodes & unread[0], of_edges | unread[1]] if unread else [of_nodes, of_edges]
+            one_way, nodes, ends, graphs = one_way + part.directed, 0, 0, []
         if first is None or (_may_be_partial(first.schema) and attributes - common[0] - {SELF_LOOP}):
             return None
         dataset = replace(parts.dataset(), not_read=tuple(sorted(unread[0]) + sorted(unread[1])))
@@ -536,24 +585,6 @@ def _read_large(files: Sequence[Place], name: str, source: str, directed: bool) 
         return None  # as a whole they are read, or it is said what is wrong
     kind: Features = "labels" if len(dataset.node_label_values or ()) > 1 else "degrees"
     return first._replace(dataset=dataset.with_features(kind), directed=one_way)
-
-
-def _read_file(file: Place, advance: Callable[[int], None]) -> FileGraph:
-    graph = FileGraph.read(file)
-    advance(1)
-    return graph
-
-
-def _join_all(
-    graphs: Sequence[FileGraph], name: str, source: str, directed: bool, edges: EdgeSchema | None = None
-) -> _Read:
-    """The data set of some graphs; ``edges`` is what those of others carry, where these graphs have none."""
-    schema = NodeSchema.of(graphs)
-    if edges is None or any(g.edge_index.size for g in graphs):
-        edges = EdgeSchema.of(graphs)
-    one_way = sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)
-    dataset = join(graphs, [schema] * len(graphs), name=name, edges=edges, source=source, directed=directed)
-    return _Read(dataset, schema, edges, one_way, _partial_attribute(graphs) if _may_be_partial(schema) else "")
 
 
 def _may_be_partial(schema: NodeSchema) -> bool:

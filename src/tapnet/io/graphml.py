@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 from tapnet.errors import DataError
 from tapnet.files import printable
-from tapnet.io.plain_graph import PlainGraph, columns_of
+from tapnet.io.plain_graph import PlainGraph
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -24,7 +25,14 @@ NAME_SPACE = "http://graphml.graphdrawing.org/xmlns"
 NAMED = f'<graphml xmlns="{NAME_SPACE}"'.encode()
 NAMELESS = re.compile(rb"<graphml(?=[\s>])(?![^>]*\sxmlns\s*=)")
 TYPES: dict[str, type] = {"string": str, "int": int, "long": int, "float": float, "double": float}
-OTHER_ENCODING = re.compile(rb"""[^>]*encoding\s*=\s*['"](?!utf-8['"]|us-ascii['"])""", re.IGNORECASE)
+OTHER_ENCODING = re.compile(rb"""[^>]*encoding\s*=\s*['"](?!utf-8['"])""", re.IGNORECASE)
+# For plain files; values with &, or with characters that XML changes or refuses, are not for these.
+S, SEAM = r"[ \t\r\n]", "\0"  # a seam is where something was cut out: no file has it, so nothing is found across it
+MAX_HEAD, MAX_DATA = 1 << 16, 100  # bytes before the first node; attributes of a node or an edge
+NAME, TEXT = r'"([^"<>&\x00-\x1f\ufffe\uffff]*)"', r"([^<>&\x00-\x08\x0b-\x1f\ufffe\uffff]+)"
+DATA, KEY = re.compile(rf"<data key={NAME}{S}*>{TEXT}</data>"), re.compile(rf"<data key={NAME}")
+FIRST = {tag: re.compile(rf"<{tag}[^<]*((?:<data[^<]*</data>{S}*){{0,{MAX_DATA + 1}}})") for tag in ("node", "edge")}
+GRAPH, END = re.compile(rb"<graph(?:\s[^>]*)?>"), re.compile(f"</graph>{S}*</graphml>{S}*".encode())
 MAX_DEFAULTS = 1_000_000  # values that nodes and edges do not state: a small file cannot ask for a lot of memory
 
 
@@ -76,50 +84,72 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
 def parse_plain_graphml(content: bytes) -> PlainGraph | None:
     """The graph in the content of a file, without building a NetworkX graph.
 
+    What stands before the first node is parsed as XML. Nodes and edges, which plain files write in one way, are found
+    by regular expressions, and nothing but white space may be left.
+
     Returns:
         The graph; None for one that is wrong, or not as plain as most are: ``parse_graphml`` is for these.
     """
-    if b"<!DOCTYPE" in content or b"\0" in content or OTHER_ENCODING.match(content):  # which may hide one
+    start, end = GRAPH.search(content, 0, MAX_HEAD), content.rfind(b"</graph>")
+    if start is None or not END.fullmatch(content, max(end, 0)) or b"\0" in content:
         return None
     try:
-        root = ElementTree.fromstring(content)
-        space = root.tag.removesuffix("graphml")
-        *heads, graph = root
-        in_name_space = space == f"{{{NAME_SPACE}}}" or (not space and NAMELESS.search(content))
-        if not in_name_space or graph.tag != f"{space}graph":
-            return None
-        if any(head.tag != f"{space}key" or len(head) for head in heads):  # such as one with a default
-            return None
-        keys = {head.attrib["id"]: (head.attrib["attr.name"], TYPES[head.attrib["attr.type"]]) for head in heads}
-        elements: dict[str, list[ElementTree.Element]] = {f"{space}{kind}": [] for kind in ("node", "edge", "data")}
-        for element in graph:
-            elements[element.tag].append(element)
-        nodes, edges, of_graph = elements.values()
-        _attributes(of_graph, keys, f"{space}data")  # not used, but checked
-        if any(len(edge.attrib) > 2 for edge in edges):  # an id, a direction of its own
-            return None
-        ends = [[edge.attrib[end] for edge in edges] for end in ("source", "target")]
-        of_nodes, of_edges = ([_attributes(one, keys, f"{space}data") for one in some] for some in (nodes, edges))
-        columns = columns_of(of_nodes), columns_of(of_edges)
-        directed = graph.get("edgedefault") == "directed"
-        return PlainGraph.of([node.attrib["id"] for node in nodes], ends, *columns, directed)
+        keys, directed = _keys(content[: start.end()])
+        text = content[start.end() : end].decode()
+        (names,), columns, text = _cut_out("node", ("id",), text, keys)
+        ends, edge_columns, text = _cut_out("edge", ("source", "target"), text, keys)
+        parts = DATA.split(text)
+        for key, value in zip(parts[1::3], parts[2::3], strict=True):  # of the graph; not used, but checked
+            keys[key][1](value)
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError, MemoryError):
         return None
+    if SEAM.join(parts[::3]).strip(f" \t\r\n{SEAM}"):
+        return None
+    return PlainGraph.of(names, ends, columns, edge_columns, directed)
 
 
-def _attributes(
-    elements: Sequence[ElementTree.Element] | ElementTree.Element, keys: dict[str, tuple[str, type]], tag: str
-) -> dict[str, Any]:
-    """What a node or an edge carries; an error where it is not plain."""
-    found = {}
-    for data in elements:
-        name, kind = keys[data.attrib["key"]]
-        if data.tag != tag or len(data) or data.text is None:
-            raise ValueError
-        found[name] = kind(data.text)
-    if len(found) < len(elements):
+@lru_cache(maxsize=16)  # the files of a folder mostly begin alike
+def _keys(head: bytes) -> tuple[dict[str, tuple[str, type]], bool]:
+    """The name and type of each attribute, and whether edges have directions, from all up to ``<graph …>``."""
+    if b"<!DOCTYPE" in head or OTHER_ENCODING.match(head):  # which may hide one
         raise ValueError
-    return found
+    root = ElementTree.fromstring(head + b"</graph></graphml>")
+    space = root.tag.removesuffix("graphml")
+    *heads, graph = root
+    in_name_space = space == f"{{{NAME_SPACE}}}" or (not space and NAMELESS.search(head))
+    if not in_name_space or graph.tag != f"{space}graph":
+        raise ValueError
+    if any(head.tag != f"{space}key" or len(head) for head in heads):  # such as one with a default
+        raise ValueError
+    types = {key.attrib["id"]: (key.attrib["attr.name"], TYPES[key.attrib["attr.type"]]) for key in heads}
+    return types, graph.get("edgedefault") == "directed"
+
+
+def _cut_out(
+    tag: str, attributes: tuple[str, ...], text: str, keys: dict[str, tuple[str, type]]
+) -> tuple[list[list[str]], dict[str, list[Any]], str]:
+    """The attributes of all nodes (or edges) that are written as the first one is, their data, and the other text."""
+    first = FIRST[tag].search(text)
+    carried = tuple(KEY.findall(first[1])) if first else ()
+    if len(carried) > MAX_DATA:
+        raise ValueError
+    pattern = _element(tag, attributes, carried)
+    parts, step = pattern.split(text), 1 + pattern.groups
+    given = [parts[i::step] for i in range(1, step)]
+    columns: dict[str, list[Any]] = {}
+    for (name, kind), values in zip((keys[key] for key in carried), given[len(attributes) :], strict=True):
+        columns[name] = values if kind is str else list(map(kind, values))
+    if len(columns) < len(carried):
+        raise ValueError
+    return given[: len(attributes)], columns, SEAM.join(parts[::step])
+
+
+@lru_cache(maxsize=64)
+def _element(tag: str, attributes: tuple[str, ...], keys: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches one node or edge with nothing but these attributes and the data of these keys."""
+    given = "".join(rf"{S}+{name}={NAME}" for name in attributes)
+    data = "".join(rf'{S}*<data key="{re.escape(key)}"{S}*>{TEXT}</data>' for key in keys)
+    return re.compile(rf"<{tag}{given}{S}*(?:>{data}{S}*</{tag}>" + (")" if keys else "|/>)"))
 
 
 class _Booleans(dict[str, bool]):

@@ -31,7 +31,7 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.targets import DECIMAL_COMMA
 from tapnet.errors import DataError, SettingError
 from tapnet.files import counted, printable, reading
-from tapnet.io.archive import Place, file_size, read_content, readable_files
+from tapnet.io.archive import Place, read_content, readable_files, total_size
 from tapnet.io.dataset_files import NODES, is_matrix_file
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tables import Listing, Table, decode_table, list_graphs, read_table, separator, without_separator
@@ -158,7 +158,7 @@ def _read_all(files: _Files, names: Sequence[str]) -> _Read:
 def _read_large(files: _Files, names: Sequence[str]) -> _Read | None:
     """The same, in memory for some matrices at a time; None where they are few, or do not go together."""
     with reading(files.place):
-        if sum(file_size(files.folder / name) for name in names) < LARGE_BYTES:
+        if total_size(files.folder, names) < LARGE_BYTES:
             return None
     parts, found, some = MappedParts(), list[_Read](), list[Matrix]()
     asymmetric = values = 0

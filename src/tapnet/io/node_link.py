@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tapnet.errors import DataError
-from tapnet.io.plain_graph import PlainGraph, columns_of
+from tapnet.io.plain_graph import PlainGraph
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -32,7 +33,7 @@ def parse_node_link(content: bytes, name: str, check_size: Callable[[int, int], 
     import networkx as nx
 
     try:
-        values = json.loads(content, object_pairs_hook=_object)
+        values = _load(content)
     except ValueError as error:
         raise DataError(f"{name}: not JSON ({error})") from None
     except _TwiceError as twice:
@@ -80,14 +81,23 @@ def parse_plain_node_link(content: bytes) -> PlainGraph | None:
         The graph; None for one that is wrong, or not as plain as most are: ``parse_node_link`` is for these.
     """
     try:
-        values = json.loads(content, object_pairs_hook=_object)
+        values = _load(content)
         nodes, (edges,) = values["nodes"], [values[key] for key in ("links", "edges") if type(values.get(key)) is list]
-        own_keys = frozenset({"source", "target", *(["key"] if values.get("multigraph") is True else [])})
-        ids, ends = [node["id"] for node in nodes], [[edge[key] for edge in edges] for key in ("source", "target")]
-        columns = columns_of(nodes, frozenset({"id"})), columns_of(edges, own_keys)
-        return PlainGraph.of(ids, ends, *columns, values.get("directed") is True)
+        columns, edge_columns = _columns(nodes, "id"), _columns(edges, "source", "target")
+        names, ends = columns.pop("id"), (edge_columns.pop("source"), edge_columns.pop("target"))
+        if values.get("multigraph") is True:
+            edge_columns.pop("key", None)
+        return PlainGraph.of(names, ends, columns, edge_columns, values.get("directed") is True)
     except (ValueError, TypeError, LookupError, AttributeError, _TwiceError, RecursionError, MemoryError):
         return None
+
+
+def _columns(rows: list[dict[str, Any]], *own_keys: str) -> dict[str, list[Any]]:
+    """The values of objects by their keys; an error where some object has other keys than the first."""
+    keys = tuple(rows[0]) if rows else own_keys
+    if set(map(len, rows)) > {len(keys)}:
+        raise ValueError
+    return {key: list(map(itemgetter(key), rows)) for key in keys}
 
 
 def _ends(edge: Any, number: int, name: str) -> tuple[str, str]:
@@ -97,7 +107,22 @@ def _ends(edge: Any, number: int, name: str) -> tuple[str, str]:
 
 
 class _TwiceError(Exception):
-    """A key that an object has twice; Python's reader would drop the first."""
+    """A key that an object has twice."""
+
+
+def _load(content: bytes) -> Any:
+    """What JSON says; an error where an object has a key twice, of which Python's reader drops the first."""
+    values = json.loads(content)
+    if type(values) is dict and _num_keys(values) == content.count(b":"):  # as many as can be
+        return values
+    return json.loads(content, object_pairs_hook=_object)
+
+
+def _num_keys(graph: dict[str, Any]) -> int:
+    """The keys of an object, of those directly in it, and of those in its lists; most graphs have no others."""
+    found = [graph, *graph.values()]
+    lists = (value for value in found if type(value) is list and set(map(type, value)) == {dict})
+    return sum(len(value) for value in found if type(value) is dict) + sum(sum(map(len, rows)) for rows in lists)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

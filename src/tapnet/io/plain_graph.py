@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
@@ -18,8 +18,8 @@ class PlainGraph(NamedTuple):
     @classmethod
     def of(
         cls,
-        names: Sequence[Hashable],
-        ends: Sequence[Sequence[Hashable]],
+        names: list[Any],
+        ends: Sequence[list[Any]],
         node_columns: dict[str, list[Any]],
         edge_columns: dict[str, list[Any]],
         directed: bool,
@@ -33,31 +33,17 @@ class PlainGraph(NamedTuple):
             edge_columns: The attributes of the edges.
             directed: Whether edges have a direction.
         """
+        size, (rows, columns) = len(names), ends
         if set(map(type, names)) == {str}:
-            number = dict(zip(names, range(len(names)), strict=True))
-            if len(number) < len(names):
+            number = dict(zip(names, range(size), strict=True))
+            rows, columns = [number.get(name, -1) for name in rows], [number.get(name, -1) for name in columns]
+            if len(number) < size:
                 return None
-            rows, columns = ([number.get(name, -1) for name in of] for of in ends)
-        elif names == list(range(len(names))) and set(map(type, [*names, *ends[0], *ends[1]])) <= {int}:
-            rows, columns = ends  # type: ignore[assignment]
-        else:
+        elif names != list(range(size)) or set(map(type, [*names, *rows, *columns])) != {int}:
             return None
-        if not names or (rows and (min(*rows, *columns) < 0 or max(*rows, *columns) >= len(names))):
+        if rows and (min(*rows, *columns) < 0 or max(*rows, *columns) >= size):
             return None
         pairs = {(i, j) if i < j or directed else (j, i) for i, j in zip(rows, columns, strict=True)}
-        if len(pairs) < len(rows):
+        if len(pairs) < len(rows) or any(None in values for values in (*node_columns.values(), *edge_columns.values())):
             return None
-        return cls(len(names), (rows, columns), node_columns, edge_columns, directed)
-
-
-def columns_of(rows: Sequence[dict[str, Any]], own_keys: frozenset[str] = frozenset()) -> dict[str, list[Any]]:
-    """The attributes by name, without ``own_keys``.
-
-    Raises:
-        ValueError: Some row has other attributes, or None as a value.
-    """
-    keys = set(map(tuple, rows))
-    columns = {key: [row[key] for row in rows] for key in next(iter(keys), ()) if key not in own_keys}
-    if len(keys) > 1 or any(type(None) in map(type, values) for values in columns.values()):
-        raise ValueError
-    return columns
+        return cls(size, (rows, columns), node_columns, edge_columns, directed)
