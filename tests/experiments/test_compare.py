@@ -12,6 +12,7 @@ from statsmodels.stats.multitest import multipletests
 
 import tapnet
 from tapnet.errors import DataError, SettingError
+from tapnet.experiments.backends import pool
 from tapnet.experiments.cross_validate import CrossValidation
 from tapnet.experiments.statistics import corrected_t_test
 from tapnet.experiments.trial import Predicted, Trial, TrialResult, digest
@@ -351,3 +352,17 @@ def test_mistakes_are_said_before_anything_is_trained(systems, options, words):
 def test_a_system_that_does_not_fit_the_targets_is_refused_at_once():
     with pytest.raises(SettingError, match="wl predicts classes"):
         tapnet.compare(numbers_of_mutag(), ["gin", "wl"], progress=pytest.fail, **FEW)
+
+
+def test_the_systems_of_a_comparison_share_their_processes(monkeypatch):
+    started = []
+
+    class Counted(pool.ProcessPoolExecutor):
+        def __init__(self, *args, **values):
+            started.append(args)
+            super().__init__(*args, **values)
+
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", Counted)
+    here, there = (tapnet.compare("MUTAG", ["size"], folds=3, epochs=1, jobs=jobs) for jobs in (1, 2))
+    assert len(started) == 1
+    assert [row.scores for row in here.systems] == [row.scores for row in there.systems]

@@ -6,6 +6,7 @@ import torch
 from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
+from tapnet.data.splits import stratified_folds
 from tapnet.errors import SettingError
 from tapnet.training.protocol import readings, reported_reading, split, validation_splits
 
@@ -25,6 +26,17 @@ def test_folds_are_the_stratified_ones_of_seed_zero(mutag):
         assert sorted([*paper.train.tolist(), *paper.test.tolist()]) == list(range(188))
         parts = [*fair.train.tolist(), *fair.validation.tolist(), *fair.test.tolist()]
         assert sorted(parts) == list(range(188))
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+@pytest.mark.parametrize("seed", range(20))
+def test_folds_are_scikit_learns_whatever_the_classes(seed):
+    random = np.random.default_rng(seed)
+    y = 2 * random.integers(0, random.integers(1, 6), random.integers(30, 200))  # a class may be rare, or lack
+    folds = int(random.integers(2, 7))
+    expected = [t for _, t in StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y)]
+    found = stratified_folds(torch.from_numpy(y), folds, seed)
+    assert [fold.tolist() for fold in found] == [fold.tolist() for fold in expected]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,7 +16,7 @@ LARGEST_INT32 = 2**31 - 1
 SORTED_EDGES = 1_000_000  # fewer edges than these are sorted by NumPy when only their symmetry is asked for
 
 
-@kernel
+@partial(kernel, in_training="i4[::1], i4[::1], i8[::1]")
 def _induced_csr_loop(rowptr: Array, col: Array, perm: Array) -> tuple[Array, Array]:
     number = np.empty(len(rowptr) - 1, np.int32)
     for i in range(len(number)):
@@ -306,7 +308,7 @@ def inverse_degree(rowptr: Tensor, dtype: torch.dtype) -> Tensor:
     return inverse
 
 
-@kernel
+@partial(kernel, in_training="i4[::1], f4[::1]")
 def _inverse_degree_loop(rowptr: Array, out: Array) -> None:
     for i in range(len(out)):
         out[i] = 1 / out.dtype.type(rowptr[i + 1] - rowptr[i] + 1)
@@ -318,7 +320,7 @@ def nodes_and_edges(graphs: Tensor, node_ptr: Tensor, rowptr: Tensor) -> tuple[T
     return nodes, concatenated_ranges(rowptr[nodes], rowptr[nodes + 1] - rowptr[nodes])
 
 
-@kernel
+@partial(kernel, in_training="i8[::1], i8[::1], i8[::1], i4[::1]")
 def cut_graphs(graphs: Array, node_ptr: Array, rowptr: Array, col: Array) -> tuple[Array, ...]:
     """Some graphs out of many: ptr, the number of each node, and rowptr and col of their union.
 

@@ -15,7 +15,8 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from functools import wraps
+from contextlib import suppress
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,21 +42,29 @@ def array(t: Tensor) -> Array:
     return result
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any], in_training: str | None = None) -> Callable[..., Any]:
     """Compiled at its first call, once per machine: later processes find it in Numba's cache.
 
-    It takes tensors in the place of arrays, and then returns tensors.
+    It takes tensors in the place of arrays, and then returns tensors. ``in_training`` are the types of its arguments in
+    the training of TAPNet, in Numba's words: see ``compile_for_training``.
     """
     compiled: Any = None
+
+    def dispatcher() -> Any:
+        nonlocal compiled
+        if compiled is None:
+            compiled = _dispatcher(function)
+        return compiled
+
+    if in_training is not None:
+        loops_of_training[function.__name__] = dispatcher, in_training
 
     @wraps(function)
     def call(*args: Any) -> Any:
         nonlocal compiled
-        if compiled is None:
-            compiled = _dispatcher(function)
         arrays = [array(a) if isinstance(a, Tensor) else a for a in args]
         try:
-            result = compiled(*arrays)
+            result = dispatcher()(*arrays)
         except OSError:  # the disk is full, say: compiled, but not to be kept
             compiled = _dispatcher(function, cache=False)
             result = compiled(*arrays)
@@ -64,6 +73,21 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return tuple(map(torch.from_numpy, result)) if isinstance(result, tuple) else torch.from_numpy(result)
 
     return call
+
+
+loops_of_training: dict[str, tuple[Callable[[], Any], str]] = {}  # by name, what compiles it, and for which types
+
+
+@cache
+def compile_for_training(backwards: bool) -> None:
+    """Compiles the loops of a training step before they are needed, in their order or from the last one on.
+
+    So that of two processes on a machine that has none of them each compiles half, and finds the rest in the cache.
+    """
+    loops = list(loops_of_training.values())
+    for dispatcher, types in reversed(loops) if backwards else loops:
+        with suppress(OSError):
+            dispatcher().compile(f"({types},)")
 
 
 def _dispatcher(function: Callable[..., Any], cache: bool = True) -> Any:

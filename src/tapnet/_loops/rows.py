@@ -20,7 +20,7 @@ def _dropout_loop(h: Tensor, p: float, seed: int) -> Tensor:
     return torch.from_numpy(out)
 
 
-@kernel
+@partial(kernel, in_training="f4[::1], i8, i8, f8, f4[::1]")
 def _dropout(h: Array, seed: int, threshold: int, scale: float, out: Array) -> None:
     """[n] → each element times the scale where its 32 random bits are below the threshold, else zero.
 
@@ -47,7 +47,10 @@ def dropout(h: Tensor, p: float, seed: int) -> Tensor:
     return h * kept.bernoulli_(1 - p, generator=generator).div_(1 - p)
 
 
-@kernel
+@partial(
+    kernel,
+    in_training="i8[::1], i4[::1], f4[::1], f4[:, ::1], f4[:, ::1], f4[:, ::1], f4[::1], f8, b1, b1",
+)
 def votes(
     ptr: Array,
     degree: Array,
@@ -94,7 +97,11 @@ def votes(
     return y_local, y_global, connectivity, score
 
 
-@kernel
+@partial(
+    kernel,
+    in_training="i8[::1], f4[::1], f4[:, ::1], f4[:, ::1], f4[::1], UniTuple(f4[::1], 2), UniTuple(f4[::1], 2), "
+    "Tuple((f4[:, ::1], f4[:, ::1], f4[::1]))",
+)
 def votes_backward(
     ptr: Array, inverse: Array, left: Array, mean: Array, projection: Array, grads: Arrays, votes: Arrays, out: Arrays
 ) -> None:
@@ -130,7 +137,7 @@ def _smallest_divisor(score: Tensor) -> float:
     return float(torch.finfo(score.dtype).tiny ** 0.5)
 
 
-@kernel
+@partial(kernel, in_training="i8[::1], f4[:, ::1], f4[:, ::1], f4[::1], f8, f4[::1]")
 def _gate_backward(perm: Array, grad: Array, x: Array, score: Array, least: float, grad_score: Array) -> None:
     """Fills the gradient, which holds zeros; a score below ``least`` in size is not divided by."""
     for k in range(len(perm)):
@@ -151,7 +158,7 @@ def gate_backward(perm: Tensor, grad: Tensor, x: Tensor, score: Tensor) -> Tenso
     return grad_score.div_(score.masked_fill(score.abs() < _smallest_divisor(score), 1))
 
 
-@kernel
+@partial(kernel, in_training="f4[:, ::1], i8[::1], f4[:, ::1]")
 def add_rows(out: Array, perm: Array, rows: Array) -> None:
     """Adds each row of ``rows`` to its row of ``out``, in place; a row is named once."""
     for k in range(len(perm)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ def ascending_ptr(segment: Tensor) -> Tensor | None:
     return offsets(torch.bincount(segment)) if bool((segment[1:] >= segment[:-1]).all()) else None
 
 
-@kernel
+@partial(kernel, in_training="i8[::1], i8, i8")
 def _kept_ptr_loop(ptr: Array, numerator: int, denominator: int) -> Array:
     new_ptr = np.empty(len(ptr), np.int64)
     new_ptr[0] = 0
@@ -61,7 +62,7 @@ def _top_k_loop(score: Tensor, new_ptr: Tensor, ptr: Tensor) -> Tensor:
     return torch.from_numpy(_top_k_of_bits(values, bits, key, array(ptr), array(new_ptr)))
 
 
-@kernel
+@partial(kernel, in_training="f4[::1], i4[::1], u4[::1], i8[::1], i8[::1]")
 def _top_k_of_bits(values: Array, bits: Array, key: Array, ptr: Array, new_ptr: Array) -> Array:
     """The new_ptr[g+1] - new_ptr[g] highest values of each segment, ties to the lower number; ascending.
 
@@ -192,7 +193,7 @@ def readout_loop(h: Tensor, ptr: Tensor) -> Tensor:
     return torch.from_numpy(out)
 
 
-@kernel
+@partial(kernel, in_training="i8[::1], f4[:, ::1], f4[:, ::1]")
 def _readout(ptr: Array, h: Array, out: Array) -> None:
     """Fills ``out``, which holds zeros."""
     d = h.shape[1]
@@ -229,7 +230,7 @@ def readout_backward_loop(grad: Tensor, h: Tensor, out: Tensor, ptr: Tensor) -> 
     return torch.from_numpy(grad_h)
 
 
-@kernel
+@partial(kernel, in_training="i8[::1], f4[:, ::1], f4[:, ::1], f4[:, ::1], f4[:, ::1]")
 def _readout_backward(ptr: Array, h: Array, out: Array, grad: Array, grad_h: Array) -> None:
     """The gradient of the rows: a maximum's goes to the one row that has it (the first of equals)."""
     d = h.shape[1]

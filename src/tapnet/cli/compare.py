@@ -103,7 +103,7 @@ def compare(
 
     The baselines majority, size and bag are always among them. The same command again does only what is missing.
     """
-    from tapnet.experiments.backends.processes import available_cores, get_ready
+    from tapnet.experiments.backends.processes import available_cores, get_ready, importing
 
     if plot is not None and plot.suffix.lower() not in FORMATS:
         raise SettingError(f"--plot is a {', '.join(FORMATS)} file, not {plot.name!r}")
@@ -119,13 +119,14 @@ def compare(
     if systems is not None and jobs != 1 and ray is None and available_cores() > 1:
         get_ready()  # other processes import what they need while this one does
     cluster, trial_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
-    from tapnet.cli.terminal import fold_lines
-    from tapnet.experiments.compare import compare as compare_systems
-    from tapnet.experiments.compare import compare_runs
-    from tapnet.experiments.load_run import load_run
-    from tapnet.experiments.progress import is_watched
-    from tapnet.experiments.run_trial import Interrupted
-    from tapnet.viz import save
+    with importing():
+        from tapnet.cli.terminal import fold_lines
+        from tapnet.experiments.compare import compare as compare_systems
+        from tapnet.experiments.compare import compare_runs
+        from tapnet.experiments.load_run import load_run
+        from tapnet.experiments.progress import is_watched
+        from tapnet.experiments.run_trial import Interrupted
+        from tapnet.viz import save
 
     if interrupts:
         raise KeyboardInterrupt

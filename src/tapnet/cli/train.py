@@ -182,7 +182,13 @@ def train(
 
     Example: tapnet train PTC --model gin --protocol nested --configs 16.
     """
-    from tapnet.experiments.backends.processes import available_cores, get_ready, torchrun_rank, torchrun_size
+    from tapnet.experiments.backends.processes import (
+        available_cores,
+        get_ready,
+        importing,
+        torchrun_rank,
+        torchrun_size,
+    )
 
     if reproducible:
         restart_reproducibly()
@@ -192,12 +198,13 @@ def train(
     if jobs != 1 and devices == 1 and ray is None and available_cores() > 1:
         get_ready()  # other processes import what they need while this one does
     cluster, trial_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
-    from tapnet.cli.terminal import fold_lines, print_summary
-    from tapnet.experiments.cross_validate import cross_validate
-    from tapnet.experiments.progress import is_watched
-    from tapnet.experiments.run_trial import Interrupted
-    from tapnet.experiments.tune import load_settings
-    from tapnet.paper.numbers import printed
+    with importing():
+        from tapnet.cli.terminal import fold_lines, print_summary
+        from tapnet.experiments.cross_validate import cross_validate
+        from tapnet.experiments.progress import is_watched
+        from tapnet.experiments.run_trial import Interrupted
+        from tapnet.experiments.tune import load_settings
+        from tapnet.paper.numbers import printed
 
     if interrupts:
         raise KeyboardInterrupt

@@ -100,7 +100,7 @@ def tune(
     Writes settings.json, which `tapnet train --settings FILE` takes. The same command again does only what is missing.
     Example: tapnet tune PTC --model gin --configs 32.
     """
-    from tapnet.experiments.backends.processes import available_cores, get_ready
+    from tapnet.experiments.backends.processes import available_cores, get_ready, importing
 
     if reproducible:
         restart_reproducibly()
@@ -109,10 +109,11 @@ def tune(
     if jobs != 1 and ray is None and available_cores() > 1:
         get_ready()
     cluster, trial_device = find_cluster(ray, cpus_per_trial, gpus_per_trial, jobs, threads, device)
-    from tapnet.cli.terminal import fold_lines, print_tuning
-    from tapnet.experiments.progress import is_watched
-    from tapnet.experiments.run_trial import Interrupted
-    from tapnet.experiments.tune import tune as search_settings
+    with importing():
+        from tapnet.cli.terminal import fold_lines, print_tuning
+        from tapnet.experiments.progress import is_watched
+        from tapnet.experiments.run_trial import Interrupted
+        from tapnet.experiments.tune import tune as search_settings
 
     if interrupts:
         raise KeyboardInterrupt

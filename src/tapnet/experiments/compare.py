@@ -14,6 +14,7 @@ import numpy as np
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError, did_you_mean
+from tapnet.experiments.backends.pool import keeping_processes
 from tapnet.experiments.comparison import ComparedSystem, Comparison, FromReference
 from tapnet.experiments.cross_validate import CrossValidation, cross_validate
 from tapnet.experiments.load_run import load_run
@@ -122,12 +123,13 @@ def compare(
     shared |= {"metric": measure.name, "split": split, "jobs": jobs, **options}
     folder = None if out is None else Path(str(out).replace("{run}", _comparison_name(data, protocol, shared)))
     runs = {}
-    for name, (model, given) in chosen.items():
-        own = None if folder is None else folder / folder_name(name)
-        try:
-            runs[name] = cross_validate(dataset, model, out=own, **given, **shared)
-        except Interrupted as stopped:
-            raise Interrupted(f"{name}: {stopped}; {len(runs)} of {len(chosen)} systems are done") from None
+    with keeping_processes():
+        for name, (model, given) in chosen.items():
+            own = None if folder is None else folder / folder_name(name)
+            try:
+                runs[name] = cross_validate(dataset, model, out=own, **given, **shared)
+            except Interrupted as stopped:
+                raise Interrupted(f"{name}: {stopped}; {len(runs)} of {len(chosen)} systems are done") from None
     table = compare_runs(runs, reference=reference, metric=measure.name)
     if folder is None:
         return table

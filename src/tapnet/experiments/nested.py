@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapnet.experiments.backends.pool import Event
+from tapnet.experiments.backends.pool import Event, keeping_processes
 from tapnet.experiments.cross_validate import CrossValidation
 from tapnet.experiments.setup import Search, Setup
 from tapnet.experiments.store import Store
@@ -124,6 +124,7 @@ def _shared(every: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {k: v for k, v in every[0].items() if all(k in other and other[k] == v for other in every)}
 
 
+@keeping_processes()
 def nested_validation(
     setup: Setup,
     draws: Mapping[int, int],

@@ -16,7 +16,7 @@ import numpy as np
 
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError, DataNote
-from tapnet.experiments.backends.pool import Event
+from tapnet.experiments.backends.pool import Event, keeping_processes
 from tapnet.experiments.cross_validate import run_name
 from tapnet.experiments.run_trial import CHECKPOINT_EVERY
 from tapnet.experiments.setup import (
@@ -483,6 +483,7 @@ class Study:
         return sorted(candidates, key=rank)
 
 
+@keeping_processes()
 def run_studies(
     studies: Sequence[Study], setup: Setup, store: Store, progress: Callable[[Event], None] | None
 ) -> list[list[Candidate]]:

@@ -12,8 +12,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tapnet._loops.jit import announce_for_processes
+from tapnet._loops.jit import announce_for_processes, compile_for_training
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.splits import Splits
 from tapnet.errors import DamagedFileWarning, TapnetError
@@ -30,6 +31,7 @@ from tapnet.experiments.run_trial import CHECKPOINT_EVERY, Interrupted, run_tria
 from tapnet.experiments.store import Store, TrialStore
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.io.load import load_dataset
+from tapnet.models.registry import find_model
 from tapnet.nn.pool.registry import resolve
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 
@@ -85,6 +87,14 @@ class DataReference:
     def __getstate__(self) -> dict[str, Any]:
         """For another process: plain bytes instead of torch's shared memory, of which there may be little."""
         return self.__dict__ | {"dataset": None if self.name_or_path else pickle.dumps(self.dataset)}
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal where other processes get the same data set and splits."""
+        checksum = self.dataset.checksum if isinstance(self.dataset, GraphDataset) else ""
+        splits = None if self.splits is None else (self.splits.name, self.splits.digest)
+        how = (self.name_or_path, self.data_dir, self.download, self.features, self.graphs, dict(self.reading))
+        return (*how, splits, checksum)
 
     def load(self) -> GraphDataset:
         """The data set."""
@@ -305,6 +315,7 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 # ---- several processes ----
 
+ENDED: Any = "ended"  # sent after the events of a trial: nothing of it is under way any more
 _worker: list[tuple[GraphDataset, Session]] = []  # what this process got when it started
 
 
@@ -313,7 +324,6 @@ def _start_worker(session: Session, events: Any) -> None:
     events.cancel_join_thread()  # a parent that no longer listens must not keep this process from ending
     threading.Thread(target=processes.end_with_parent, daemon=True).start()
     forward_warnings(events.put)
-    import_pools(session.pools)
     _worker.append((session.data.load(), session))
 
 
@@ -331,14 +341,22 @@ def forward_warnings(send: Callable[[Any], None]) -> None:
     warnings.showwarning = forward
 
 
-def _attempt_in_worker(trial: Trial) -> bool:
-    return attempt(trial, *_worker[0])
+def _attempt_in_worker(trial: Trial, store: Store, checkpoint_every: int, pools: tuple[str, ...]) -> bool:
+    dataset, session = _worker[0]
+    import_pools(pools)
+    if find_model(trial.model).fit is None:
+        compile_for_training(backwards=processes.process_number() % 2 == 0)
+    try:
+        return attempt(trial, dataset, replace(session, store=store, checkpoint_every=checkpoint_every))
+    finally:
+        session.on_event(ENDED)
 
 
 def listen(futures: Sequence[Future[bool]], events: Any, session: Session, stop_all: Any) -> None:
     """Passes events on until all has ended; asks all to stop when asked to, or when something has failed."""
+    ended = 0
     try:
-        while True:
+        while ended < len(futures):
             done = all(future.done() for future in futures)  # asked first: what they sent is in the queue by then
             failed = any(future.done() and future.exception() is not None for future in futures)
             if session.should_stop() or failed:
@@ -353,8 +371,11 @@ def listen(futures: Sequence[Future[bool]], events: Any, session: Session, stop_
                 raise event
             if isinstance(event, Warning):
                 warnings.warn(event, stacklevel=2)
-                continue
-            session.on_event(event)
+            elif event == ENDED:
+                ended += 1
+            else:
+                session.on_event(event)
+        wait(futures)
     except BaseException:
         stop_all.set()  # whoever waits for the processes now: they end after their epoch
         raise
@@ -369,17 +390,65 @@ def process_died(session: Session, advice: str = "") -> bool:
     ) from None
 
 
+class _Workers:
+    """Processes that have the data set of a run each, and take one trial after another."""
+
+    def __init__(self, session: Session, jobs: int) -> None:
+        announce_for_processes()
+        context = processes.process_context()
+        self.events, self.stop_all = context.Queue(), context.Event()
+        theirs = replace(session, on_event=self.events.put, should_stop=self.stop_all.is_set)
+        start: dict[str, Any] = {"initializer": _start_worker, "initargs": (theirs, self.events)}
+        self.pool = ProcessPoolExecutor(jobs, mp_context=context, **start)
+        self._data, self._jobs = session.data.identity, jobs
+
+    def serve(self, data: DataReference, jobs: int) -> bool:
+        """Whether they can take so many trials at a time, on these data."""
+        return data.identity == self._data and jobs <= self._jobs and not self.stop_all.is_set()
+
+    def submit(self, trials: Sequence[Trial], session: Session) -> list[Future[bool]]:
+        """Hands them trials."""
+        of_run = session.store, session.checkpoint_every, session.pools
+        with processes.block_sigint(), processes.main_module_hidden():
+            return [self.pool.submit(_attempt_in_worker, trial, *of_run) for trial in trials]
+
+
+_kept: ContextVar[list[_Workers] | None] = ContextVar("_kept", default=None)
+
+
+@contextlib.contextmanager
+def keeping_processes() -> Iterator[None]:
+    """Runs within this on the same data share their processes, which take as long to start as a short trial."""
+    if _kept.get() is not None:
+        yield
+        return
+    kept = list[_Workers]()
+    token = _kept.set(kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+        for workers in kept:
+            workers.pool.shutdown()
+
+
+def _find_workers(session: Session, jobs: int) -> _Workers:
+    kept = _kept.get()
+    assert kept is not None
+    while kept and not kept[0].serve(session.data, jobs):
+        kept.pop().pool.shutdown()
+    if not kept:
+        kept.append(_Workers(session, jobs))
+    return kept[0]
+
+
 def _run_in_processes(trials: Sequence[Trial], session: Session, jobs: int) -> bool:
-    announce_for_processes()
-    context = processes.process_context()
-    events, stop_all = context.Queue(), context.Event()
-    theirs = replace(session, on_event=events.put, should_stop=stop_all.is_set)
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(theirs, events)) as pool:
+    with keeping_processes():
+        workers = _find_workers(session, jobs)
 
         def run(left: Sequence[Trial]) -> list[Trial]:
-            with processes.block_sigint(), processes.main_module_hidden():
-                futures = [pool.submit(_attempt_in_worker, trial) for trial in left]
-            listen(futures, events, session, stop_all)
+            futures = workers.submit(left, session)
+            listen(futures, workers.events, session, workers.stop_all)
             return [trial for trial, future in zip(left, futures, strict=True) if not future.result()]
 
         try:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tapnet.nn.pool.soft import EPS, Graphs, SoftPooling, row_sum, trace
+from tapnet.ops.dense import graph_sums
 from tapnet.ops.dropout import dropout
 
 
@@ -43,11 +44,11 @@ class DMoNPool(SoftPooling):
         """SELU"""
         return torch.selu(x)
 
-    def loss(self, s: Tensor, rows: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
+    def loss(self, s: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
         """The modularity, of which dᵀS is all that the product ddᵀ is needed for, and the collapse."""
         degree = row_sum(batch, s.dtype)
-        double = degree.sum(dim=1).clamp(min=EPS)  # 2m
-        expected = (degree.unsqueeze(1) @ rows).squeeze(1).square().sum(dim=1) / double
-        sizes: Tensor = torch.linalg.vector_norm(rows.sum(dim=1), dim=1)
+        double = graph_sums(degree, batch).squeeze(1).clamp(min=EPS)  # 2m
+        expected = graph_sums(degree * s, batch).square().sum(dim=1) / double
+        sizes: Tensor = torch.linalg.vector_norm(graph_sums(s, batch), dim=1)
         collapse = math.sqrt(self.clusters) * sizes / batch.nodes_per_graph.clamp(min=1) - 1
         return collapse - (trace(coarse) - expected) / double

@@ -13,7 +13,7 @@ from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.nn.pool.merge import undirected
 from tapnet.nn.pool.soft import EPS, Graphs, SoftPooling, balance, row_sum
-from tapnet.ops.dense import adjacency_product, to_padded
+from tapnet.ops.dense import adjacency_product, graph_sums
 
 
 class HOSCPool(SoftPooling):
@@ -55,25 +55,25 @@ class HOSCPool(SoftPooling):
             raise SettingError(f"alpha is from 0 to 1, not {alpha}")
         self.alpha, self.mu = alpha, mu
 
-    def loss(self, s: Tensor, rows: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
+    def loss(self, s: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
         """The cut of the edges, that of the triangles, and the orthogonality."""
-        edges = _cut(rows, coarse.diagonal(dim1=1, dim2=2), batch)
+        edges = _cut(s, coarse.diagonal(dim1=1, dim2=2), batch)
         motifs = triangles(batch)
-        within = (rows * to_padded(adjacency_product(s, motifs), motifs)).sum(dim=1)
-        cut = (1 - self.alpha) * edges + self.alpha * _cut(rows, within, motifs)
+        within = graph_sums(s * adjacency_product(s, motifs), motifs)
+        cut = (1 - self.alpha) * edges + self.alpha * _cut(s, within, motifs)
         if self.clusters == 1:
             return cut
         root = math.sqrt(self.clusters)
-        return cut + self.mu * root * (1 - balance(rows, batch)) / (root - 1)
+        return cut + self.mu * root * (1 - balance(s, batch)) / (root - 1)
 
     def elements(self, nodes: int) -> int:
         """The cut of the triangles takes as much again as the others' n · K."""
         return 2 * nodes * self.clusters
 
 
-def _cut(rows: Tensor, within: Tensor, batch: Graphs) -> Tensor:
+def _cut(s: Tensor, within: Tensor, batch: Graphs) -> Tensor:
     """[B] minus the mean over the clusters of (SᵀAS)ₖₖ, given as [B, K], over (SᵀDS)ₖₖ."""
-    volume = (row_sum(batch, rows.dtype).unsqueeze(1) @ rows.square()).squeeze(1)
+    volume = graph_sums(row_sum(batch, s.dtype) * s.square(), batch)
     return -(within / volume.clamp(min=EPS)).mean(dim=1)
 
 

@@ -28,6 +28,6 @@ class JustBalancePool(SoftPooling):
     about = "merges all nodes, softly, into K clusters of equal size"
     losses = ("balance",)
 
-    def loss(self, s: Tensor, rows: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
+    def loss(self, s: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
         """The balance: the diagonal of SᵀS has the squared norms of the columns of S."""
-        return -balance(rows, batch)
+        return -balance(s, batch)

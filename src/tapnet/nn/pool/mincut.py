@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from tapnet.nn.pool.soft import EPS, Graphs, SoftPooling, orthogonality, row_sum, trace
+from tapnet.ops.dense import graph_sums
 
 
 class MinCutPool(SoftPooling):
@@ -32,7 +32,7 @@ class MinCutPool(SoftPooling):
     about = "merges all nodes, softly, into K clusters with few edges between them"
     losses = ("cut", "orthogonality")
 
-    def loss(self, s: Tensor, rows: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
+    def loss(self, s: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
         """The cut and the orthogonality."""
-        volume: Tensor = (row_sum(batch, s.dtype) * torch.linalg.vecdot(rows, rows)).sum(dim=1)
-        return orthogonality(rows) - trace(coarse) / volume.clamp(min=EPS)
+        volume = graph_sums(row_sum(batch, s.dtype) * s.square().sum(dim=1, keepdim=True), batch).squeeze(1)
+        return orthogonality(s, batch) - trace(coarse) / volume.clamp(min=EPS)

@@ -13,7 +13,7 @@ from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.nn.linear import Affine
 from tapnet.nn.pool.base import Pooled, Pooling, PoolSetup, construct
-from tapnet.ops.dense import adjacency_product, to_padded
+from tapnet.ops.dense import adjacency_product, graph_products, graph_sums
 from tapnet.ops.dropout import check_dropout, dropout
 
 Graphs = GraphBatch | DenseBatch
@@ -89,11 +89,9 @@ class SoftPooling(ClusterPooling):
     def forward(self, x: Tensor, batch: Graphs, /) -> Pooled:
         """[N, d] → [B·K, d] and dense graphs of K nodes each; the loss while training."""
         s = torch.softmax(self.logits(x), dim=1)
-        rows = to_padded(s, batch)
-        transposed = rows.transpose(1, 2)
-        coarse = transposed @ to_padded(adjacency_product(s, batch), batch)
-        loss = self.loss(s, rows, coarse, batch).mean() if self.training else None
-        pooled = (transposed @ to_padded(x, batch)).flatten(0, 1)
+        coarse = graph_products(s, adjacency_product(s, batch), batch)
+        loss = self.loss(s, coarse, batch).mean() if self.training else None
+        pooled = graph_products(s, x, batch).flatten(0, 1)
         return Pooled(self.activate(pooled), DenseBatch(normalized(coarse)), assignment=s.detach(), loss=loss)
 
     def logits(self, x: Tensor) -> Tensor:
@@ -106,12 +104,11 @@ class SoftPooling(ClusterPooling):
         return x
 
     @abstractmethod
-    def loss(self, s: Tensor, rows: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
+    def loss(self, s: Tensor, coarse: Tensor, batch: Graphs) -> Tensor:
         """The layer's losses, added up.
 
         Args:
             s: [N, K], S.
-            rows: [B, n, K], the same padded with zeros.
             coarse: [B, K, K], SᵀAS.
             batch: the graphs.
 
@@ -136,23 +133,22 @@ def trace(matrices: Tensor) -> Tensor:
 
 
 def row_sum(batch: Graphs, dtype: torch.dtype) -> Tensor:
-    """[B, n] dᵢ, the row sums of A, padded with zeros."""
-    if isinstance(batch, DenseBatch):
-        return batch.adjacency.sum(dim=2)
-    return to_padded(batch.row_sum.to(dtype).unsqueeze(1), batch).squeeze(2)
+    """[N, 1] dᵢ, the row sums of A."""
+    degree = batch.adjacency.sum(dim=2).flatten() if isinstance(batch, DenseBatch) else batch.row_sum.to(dtype)
+    return degree.unsqueeze(1)
 
 
-def orthogonality(rows: Tensor) -> Tensor:
+def orthogonality(s: Tensor, batch: Graphs) -> Tensor:
     """[B] ‖SᵀS / ‖SᵀS‖ - I / √K‖: 0 where clusters are equally large and no node is in two."""
-    squared = rows.transpose(1, 2) @ rows
+    squared = graph_products(s, s, batch)
     squared = squared / torch.linalg.matrix_norm(squared, keepdim=True).clamp(min=EPS)
     clusters = squared.size(1)
-    identity = torch.eye(clusters, dtype=rows.dtype, device=rows.device)
+    identity = torch.eye(clusters, dtype=s.dtype, device=s.device)
     distance: Tensor = torch.linalg.matrix_norm(squared - identity / math.sqrt(clusters))
     return distance
 
 
-def balance(rows: Tensor, batch: Graphs) -> Tensor:
+def balance(s: Tensor, batch: Graphs) -> Tensor:
     """[B] Σₖ ‖Sₖ‖ / √(nK), of the columns of S: at most 1, and 1 where clusters are equally large and S is 0 or 1."""
-    norms = (rows.square().sum(dim=1) + EPS**2).sqrt().sum(dim=1)
-    return norms / (batch.nodes_per_graph.clamp(min=1) * rows.size(2)).to(rows.dtype).sqrt()
+    norms = (graph_sums(s.square(), batch) + EPS**2).sqrt().sum(dim=1)
+    return norms / (batch.nodes_per_graph.clamp(min=1) * s.size(1)).to(s.dtype).sqrt()

@@ -1,0 +1,13 @@
+"""What the processes of a run need, imported once by the server that forks them: it uses no thread, so that is safe."""
+
+from __future__ import annotations
+
+from tapnet.experiments.backends.processes import importing
+
+with importing():
+    import torch._dynamo  # by torch's optimizers  # noqa: F401
+    from numba import njit
+
+    import tapnet.experiments.backends.pool  # noqa: F401
+
+    njit(lambda: None)()  # has Numba load what every loop needs
