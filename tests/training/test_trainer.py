@@ -1,5 +1,8 @@
 """The trainer: the same bits after a restore, and an evaluation that is the plain one."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -9,7 +12,7 @@ from tapnet import GraphDataset, TAPNet, load_dataset
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
-from tapnet.training.trainer import Trainer
+from tapnet.training.trainer import Trainer, make_optimizer
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +103,38 @@ def test_the_units_of_numbers_do_not_matter(model, settings):
 def test_categories_alone_have_no_scale(mutag):
     spec = find_model("tapnet")
     assert not dict(spec.network(DataShape.of(mutag), spec.make_settings("", {})).named_buffers())
+
+
+@pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+def test_the_optimizer_is_torch_s_to_the_bit(name, kind):
+    settings = TrainingSettings(optimizer=name)
+    ours, theirs = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    theirs.load_state_dict(ours.state_dict())
+    shared = {"weight_decay": settings.weight_decay, "amsgrad": settings.amsgrad, "fused": True}
+    optimizers = make_optimizer(ours, settings), kind(theirs.parameters(), settings.lr, **shared)
+    x = torch.randn(5, 3)
+    for _ in range(3):
+        for layer, optimizer in zip((ours, theirs), optimizers, strict=True):
+            optimizer.zero_grad()
+            layer(x).square().sum().backward()
+            optimizer.step()
+    assert torch.equal(ours.weight, theirs.weight)
+    assert str(optimizers[0].state_dict()) == str(optimizers[1].state_dict())
+
+
+def test_training_imports_neither_torch_s_compiler_nor_scikit_learn():
+    code = """
+import sys, torch
+from tapnet import TAPNet, load_dataset
+from tapnet.training.metrics import METRICS
+from tapnet.training.settings import TrainingSettings
+from tapnet.training.trainer import Trainer
+trainer = Trainer(TAPNet(7, 2), load_dataset("MUTAG"), torch.arange(20), TrainingSettings(), seed=0)
+trainer.train_epoch()
+predicted = trainer.evaluate(torch.arange(20)).predicted.numpy()
+METRICS["rmse"](predicted[:, 0], predicted[:, 1])
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert {"torch._dynamo", "sklearn"} & set(done.stdout.split()) == set()

@@ -133,6 +133,14 @@ def _of_sklearn(name: str) -> Callable[[Array, Array], float]:
     return function
 
 
+def _mae(y: Array, predicted: Array) -> float:
+    return float(np.mean(np.abs(y - predicted)))
+
+
+def _rmse(y: Array, predicted: Array) -> float:
+    return float(np.sqrt(np.mean((y - predicted) ** 2)))
+
+
 def _r2(y: Array, predicted: Array) -> float:
     from sklearn.metrics import r2_score
 
@@ -158,8 +166,8 @@ METRICS = {
         Metric("mcc", _of_sklearn("matthews_corrcoef"), _CLASSES),
         Metric("log_loss", _log_loss, _CLASSES, higher_is_better=False, of="probabilities"),
         Metric("brier", _brier, _CLASSES, higher_is_better=False, of="probabilities"),
-        Metric("mae", _of_sklearn("mean_absolute_error"), _NUMBERS, higher_is_better=False, of="numbers"),
-        Metric("rmse", _of_sklearn("root_mean_squared_error"), _NUMBERS, higher_is_better=False, of="numbers"),
+        Metric("mae", _mae, _NUMBERS, higher_is_better=False, of="numbers"),
+        Metric("rmse", _rmse, _NUMBERS, higher_is_better=False, of="numbers"),
         Metric("r2", _r2, _NUMBERS, of="numbers"),
         Metric("spearman", _spearman, _NUMBERS, of="numbers"),
     )

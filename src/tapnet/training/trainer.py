@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -205,10 +207,18 @@ def _check_optimizer_state(optimizer: torch.optim.Optimizer, state: dict[str, An
 
 def make_optimizer(model: GraphClassifier, settings: TrainingSettings) -> torch.optim.Optimizer:
     """Adam with the learning rate, weight decay and variant of the settings."""
-    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
+    kind = _without_compiler(torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW)
     return kind(
         model.parameters(), settings.lr, weight_decay=settings.weight_decay, amsgrad=settings.amsgrad, fused=True
     )
+
+
+@functools.cache
+def _without_compiler(kind: type[torch.optim.Adam]) -> type[torch.optim.Adam]:
+    """The same optimizer, whose methods do not import torch's compiler at their first call: that takes a second."""
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: inspect.unwrap(getattr(kind, name)) for name in names}
+    return type(kind.__name__, (kind,), methods | {"step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
 def one_cycle(done: float, warm_up: float = 0.1, start: float = 0.04, end: float = 1e-4) -> float:
