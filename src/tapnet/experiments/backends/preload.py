@@ -5,7 +5,6 @@ from __future__ import annotations
 from tapnet.experiments.backends.processes import importing
 
 with importing():
-    import torch._dynamo  # by torch's optimizers  # noqa: F401
     from numba import njit
 
     import tapnet.experiments.backends.pool  # noqa: F401
