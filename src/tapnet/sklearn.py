@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tapnet.data.checks import check_classes, copies_note, features_note
+from tapnet.data.convert import check_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.splits import Split
 from tapnet.errors import DataError, DataNote, SettingError
@@ -38,7 +39,7 @@ from tapnet.inference.explain_graph import attribute_graph, find_graph
 from tapnet.inference.explanation import GraphExplanation as GraphExplanation
 from tapnet.inference.explanation import LayerExplanation as LayerExplanation
 from tapnet.inference.explanation import NodeVotes as NodeVotes
-from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
+from tapnet.inference.inputs import from_networkx, from_pyg
 from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import EstimatorRecord, ModelCard
 from tapnet.io.graph_folder import require_targets

@@ -1,4 +1,4 @@
-"""Conversions: arrays, PyG and NetworkX to a GraphDataset and back. Each way in ends in ``assemble``."""
+"""Conversions: arrays, PyG, OGB and NetworkX to a GraphDataset and back. Each way in ends in ``assemble``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet._loops.csr import is_symmetric
-from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, Task
+from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, GraphReference, Task
 from tapnet.data.targets import Targets, detect_task
 from tapnet.errors import DataError
 
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 Values = Sequence[Hashable] | None
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
+ATTRIBUTES = (
+    "label",
+    "attributes",
+    "label",
+    "attributes",
+    "weight",
+)  # of nodes and edges of NetworkX, as `from_networkx` takes them
 
 
 def assemble(
@@ -300,8 +308,7 @@ def from_pyg(
     for i, g in enumerate(graphs):
         if g.edge_index is None or g.num_nodes is None:
             raise DataError(f"graph {i} has no edge_index, or its number of nodes is not known")
-        if g.y is None or g.y.numel() < 1:
-            raise DataError(f"graph {i}: y is its class, its number or its labels, not {g.y}")
+    rows = [_target_row(g.y, i) for i, g in enumerate(graphs)]
     sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
     edges = [np.asarray(g.edge_index) for g in graphs]
     for i, (g, edge_index, size) in enumerate(zip(graphs, edges, sizes, strict=True)):
@@ -322,7 +329,6 @@ def from_pyg(
             if labels is not None and labels.ndim == 2:
                 columns[f"{side}_columns"] = tuple(f"{side} column {k}" for k in range(labels.shape[1]))
                 features = "all" if side == "node" and features is None else features
-    rows = [g.y.detach().cpu().reshape(-1).numpy() for g in graphs]
     if classes is not None or (task is None and all(len(row) == 1 and row.dtype.kind in "bui" for row in rows)):
         task = "classification"
     targets = None if task == "classification" else _targets(rows, task)
@@ -339,6 +345,17 @@ def from_pyg(
     not_read = unread_of_pyg(graphs, {"x", "edge_attr", *NODE_AND_EDGE_DATA})
     dataset = replace(dataset, not_read=not_read, **columns)
     return _with_targets(dataset.with_features("all") if features == "all" else dataset, targets)
+
+
+def _target_row(y: Any, graph: int) -> NDArray[Any]:
+    """[T] the targets of a graph: a tensor, an array, a list or a number."""
+    try:
+        row = torch.empty(0) if y is None else torch.as_tensor(y)
+    except (TypeError, ValueError, RuntimeError):
+        row = torch.empty(0)
+    if row.numel() < 1:
+        raise DataError(f"graph {graph}: y is its class, its number or its labels, not {y!r:.80}")
+    return np.asarray(row.detach().cpu().reshape(-1).numpy())
 
 
 def _whole_numbers(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
@@ -460,7 +477,9 @@ def from_networkx(
     if y is None:
         missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
         if missing is not None:
-            raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
+            raise DataError(
+                f'graph {missing} has no target: set graph.graph["y"], or give y to GraphDataset.from_networkx'
+            )
         y = [g.graph["y"] for g in graphs]
     y = y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y)
     if task is None and all(isinstance(value, Hashable) and not _is_fraction(value) for value in y):
@@ -555,3 +574,126 @@ def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
         return np.asarray(column, dtype=np.float32).reshape(len(rows), -1)
     except (ValueError, TypeError):
         raise DataError(f"the attribute {key!r} is not the same number of numbers everywhere") from None
+
+
+# ---- whatever a user holds ----
+
+
+def from_graphs(graphs: Any, features: Features | None, task: Task | None, directed: bool) -> GraphDataset:
+    """Makes a data set of what a user holds: graphs of NetworkX or PyG in a list, or a data set of PyG or OGB.
+
+    Args:
+        graphs: The graphs, each with its target: ``graph.graph["y"]`` of NetworkX, ``data.y`` of PyG. SMILES have none.
+        features: What ``x`` holds, as :meth:`GraphDataset.from_pyg` and :meth:`GraphDataset.from_networkx` have it.
+        task: What the targets are, as these find out.
+        directed: Whether edges keep their directions.
+
+    Returns:
+        The data set. The split that OGB's data sets come with is the column ``split`` of ``graph_columns``.
+
+    Raises:
+        DataError: These are no graphs, or one of them is wrong; the message names it.
+    """
+    name = getattr(graphs, "name", None)
+    name = (PurePath(name).name if isinstance(name, str) else "") or "graphs"
+    found = check_graphs(graphs)
+    if isinstance(found, GraphDataset):
+        return found if features in (None, found.features) else found.with_features(features)
+    if kind_of(found) == "NetworkX":
+        dataset = from_networkx(found, None, name, ATTRIBUTES, features, task, directed)
+    else:
+        dataset = from_pyg(found, name, None, None, None, features, task, directed)
+    split = _own_split(graphs, len(found))
+    if split is None:
+        return dataset
+    parts = ", ".join(dict.fromkeys(filter(None, split)))
+    note = f"{name} has a split of its own ({parts}): split='column:split' takes it"
+    return replace(dataset, graph_columns={"split": split}, notes=(*dataset.notes, note))
+
+
+def _own_split(graphs: Any, count: int) -> tuple[str, ...] | None:
+    """[G] the part in which OGB's ``get_idx_split`` has each graph; None where it says nothing of these graphs."""
+    find = getattr(graphs, "get_idx_split", None)
+    if not callable(find) or getattr(graphs, "_indices", None) is not None:  # some graphs of it, in another order
+        return None
+    words = [""] * count
+    for part, members in find().items():
+        for number in np.asarray(members).reshape(-1).tolist():
+            words[number] = str(part)
+    return tuple(words)
+
+
+def check_graphs(graphs: Any) -> Any:
+    """A GraphDataset as it is, SMILES as the GraphDataset of their molecules, else a list of graphs of one kind.
+
+    An object array may have one column (``[G, 1]``), as scikit-learn's ``BaggingClassifier`` asks for, and a DataFrame.
+
+    Raises:
+        DataError: saying what is wrong, and with which graph.
+    """
+    import networkx as nx
+
+    if isinstance(graphs, GraphDataset):
+        if len(graphs) == 0:
+            raise DataError(f"{graphs.name} has no graphs")
+        return graphs
+    if isinstance(graphs, nx.Graph) or (hasattr(graphs, "edge_index") and kind_of([graphs])):
+        raise DataError("one graph is not a list of graphs: put it in one")
+    if getattr(graphs, "shape", ())[1:] == (1,) and len(graphs):  # also a data frame
+        graphs = np.asarray(graphs, dtype=object)[:, 0]
+    if isinstance(graphs, str | bytes | dict) or not hasattr(graphs, "__len__") or getattr(graphs, "ndim", 1) != 1:
+        shape = f" of shape {graphs.shape}" if hasattr(graphs, "shape") else ""
+        raise DataError(
+            f"graphs come as a list of NetworkX graphs, PyG Data or SMILES, not as {type(graphs).__name__}{shape}"
+        )
+    found = [_read_pair(g) if _is_pair(g) else g for g in graphs]
+    if not found:
+        raise DataError("there are no graphs: the list is empty")
+    if isinstance(found[0], GraphReference):
+        dataset, numbers = (
+            found[0].dataset,
+            [g.number for g in found if getattr(g, "dataset", None) is found[0].dataset],
+        )
+        if len(numbers) < len(found):
+            raise DataError("graphs of several data sets in one array: each numbers its categories in its own way")
+        return dataset.subset(numbers)
+    kinds = [kind_of([g]) for g in found]
+    for i, kind in enumerate(kinds):
+        if not kind:
+            what = type(found[i]).__name__
+            raise DataError(f"graph {i} is neither a NetworkX graph nor a PyG Data nor a SMILES but {what}")
+        if kind != kinds[0]:
+            raise DataError(f"graphs are all of one kind: graph 0 is of {kinds[0]}, graph {i} of {kind}")
+        if kind != "SMILES" and (len(found[i]) if kind == "NetworkX" else found[i].num_nodes) == 0:
+            raise DataError(f"graph {i} has no nodes")
+    return GraphDataset.from_smiles(found) if kinds[0] == "SMILES" else found
+
+
+def kind_of(graphs: Any) -> str:
+    """What graphs are: "GraphDataset", "NetworkX", "PyG", "SMILES", or "" for something else, by the first one."""
+    import networkx as nx
+
+    if isinstance(graphs, GraphDataset):
+        return "GraphDataset"
+    if isinstance(graphs[0], nx.Graph):
+        return "NetworkX"
+    if isinstance(graphs[0], str):
+        return "SMILES"
+    from torch_geometric.data import Data
+
+    return "PyG" if isinstance(graphs[0], Data) else ""
+
+
+def _is_pair(item: Any) -> bool:
+    """Whether a graph is a pair of a dictionary and a label, as OGB's library-agnostic data sets have it."""
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Mapping) and "edge_index" in item[0]
+
+
+def _read_pair(pair: tuple[Mapping[str, Any], Any]) -> Data:
+    """Such a graph as PyG's."""
+    from torch_geometric.data import Data
+
+    graph, y = pair
+    names = {"edge_index": "edge_index", "edge_feat": "edge_attr", "node_feat": "x"}
+    rows = {name: torch.as_tensor(graph[key]) for key, name in names.items() if graph.get(key) is not None}
+    return Data(**rows, num_nodes=graph.get("num_nodes"), y=y)

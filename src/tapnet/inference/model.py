@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tapnet.data.convert import check_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
@@ -23,7 +24,7 @@ from tapnet.files import printable, read_regular
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.calibration import calibrate
 from tapnet.inference.ensemble import Ensemble, networks_of
-from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
+from tapnet.inference.inputs import from_networkx, from_pyg
 from tapnet.inference.model_file import (
     MAX_RUN_BYTES,
     RUN,
