@@ -538,7 +538,7 @@ def test_a_data_set_keeps_its_own_split_for_those_who_ask(pyg):
         (np.zeros((3, 3)), "not as ndarray of shape"),
         (nx.path_graph(3), "one graph is not a list"),
         (Data(edge_index=torch.zeros(2, 0).long(), num_nodes=1), "one graph is not a list"),
-        ([nx.path_graph(3)], r'graph 0 has no target: set graph.graph\["y"\], or give y to GraphDataset.from_networkx'),
+        ([nx.path_graph(3)], r'graph 0 has no class: set graph.graph\["y"\], or give y to GraphDataset.from_networkx'),
         ([Data(edge_index=torch.zeros(2, 0).long(), num_nodes=1)], "graph 0: y is its class"),
         ([({"edge_index": np.zeros((2, 0), int), "num_nodes": 2}, ["a", "name"])], "graph 0: y is its class"),
     ],

@@ -478,7 +478,7 @@ def from_networkx(
         missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
         if missing is not None:
             raise DataError(
-                f'graph {missing} has no target: set graph.graph["y"], or give y to GraphDataset.from_networkx'
+                f'graph {missing} has no class: set graph.graph["y"], or give y to GraphDataset.from_networkx'
             )
         y = [g.graph["y"] for g in graphs]
     y = y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y)
@@ -643,8 +643,9 @@ def check_graphs(graphs: Any) -> Any:
         graphs = np.asarray(graphs, dtype=object)[:, 0]
     if isinstance(graphs, str | bytes | dict) or not hasattr(graphs, "__len__") or getattr(graphs, "ndim", 1) != 1:
         shape = f" of shape {graphs.shape}" if hasattr(graphs, "shape") else ""
+        only = "; take its column of SMILES alone" if hasattr(graphs, "columns") else ""
         raise DataError(
-            f"graphs come as a list of NetworkX graphs, PyG Data or SMILES, not as {type(graphs).__name__}{shape}"
+            f"graphs come as a list of NetworkX graphs, PyG Data or SMILES, not as {type(graphs).__name__}{shape}{only}"
         )
     found = [_read_pair(g) if _is_pair(g) else g for g in graphs]
     if not found:

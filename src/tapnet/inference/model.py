@@ -323,8 +323,8 @@ class SavedModel:
         """Predicts the class of graphs.
 
         Args:
-            graphs: a GraphDataset; a list of NetworkX graphs or PyG ``Data``; or a data set by name or path: also a
-                .graphml or .json file, or a folder of them.
+            graphs: a GraphDataset; a list of NetworkX graphs, PyG ``Data`` or SMILES (an array or a Series, too); or a
+                data set by name or path: also a .graphml or .json file, or a folder of them.
             data_dir: the folder with data sets by name.
             allow_unknown: whether to predict graphs none of whose node categories (or degrees) a training graph had.
             confidence: such as 0.9, for sets of classes or intervals of numbers that are right for this share of
