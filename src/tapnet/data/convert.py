@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 Values = Sequence[Hashable] | None
+Names = str | Sequence[str]  # of an attribute, or of several
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
 ATTRIBUTES = (
     "label",
@@ -460,7 +461,7 @@ def from_networkx(
     graphs: Sequence[nx.Graph],
     y: Values,
     name: str,
-    attributes: tuple[str, str, str, str, str],
+    attributes: tuple[Names, str, Names, str, str],
     features: Features | None,
     task: Task | None,
     directed: bool,
@@ -469,8 +470,8 @@ def from_networkx(
     if directed:
         graphs = [g if g.is_directed() else g.to_directed(as_view=True) for g in graphs]
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
-    if features in ("labels", "attributes"):
-        check_node_attribute(graphs, node_label if features == "labels" else node_attributes, needed=False)
+    for key in {"labels": _listed(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
+        check_node_attribute(graphs, key, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]
@@ -490,20 +491,29 @@ def from_networkx(
         nodes_per_graph=sizes,
         edge_index=joined_edges([networkx_edges(g) for g in graphs], sizes),
         y=y if targets is None else np.zeros(len(y), dtype=np.int64),
-        node_labels=_column(nodes, node_label),
+        node_labels=_labels(nodes, node_label, "node"),
         node_attributes=_matrix(nodes, node_attributes),
         self_loop=_column(nodes, "self_loop"),
-        edge_labels=_column(edges, edge_label),
+        edge_labels=_labels(edges, edge_label, "edge"),
         edge_attributes=_matrix(edges, edge_attributes),
         edge_weight=_weights(graphs, edges, edge_weight),
         features=features,
         directed=directed,
     )
-    on_nodes = set.intersection(*map(set, nodes)) - {node_label, node_attributes, "self_loop"}
-    names = (edge_label, edge_attributes, edge_weight)
+    on_nodes = set.intersection(*map(set, nodes)) - {*_listed(node_label), node_attributes, "self_loop"}
+    names = (*_listed(edge_label), edge_attributes, edge_weight)
     on_edges = set[str]().union(*edges) - {key for key in names if _column(edges, key) is not None}
     not_read = name_unread(on_nodes, on_edges)
-    dataset = replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,), not_read=not_read)
+    dataset = replace(
+        dataset,
+        label_attribute=", ".join(_listed(node_label)),
+        attribute_names=(node_attributes,),
+        node_columns=None if isinstance(node_label, str) else tuple(node_label),
+        edge_columns=None if isinstance(edge_label, str) or not edges else tuple(edge_label),
+        not_read=not_read,
+    )
+    if dataset.node_columns is not None and features in (None, "all"):
+        dataset = dataset.with_features("all")
     one_way = 0 if directed else sum(g.is_directed() and has_one_way_edges(networkx_edges(g)) for g in graphs)
     if one_way:
         dataset = replace(dataset, notes=(*dataset.notes, directions_note(name, one_way, len(graphs))))
@@ -543,6 +553,20 @@ def check_node_attribute(graphs: Sequence[nx.Graph], key: str, needed: bool) -> 
 
 def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
     return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
+
+
+def _listed(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _labels(rows: list[dict[str, Any]], names: Names, what: str) -> list[Hashable] | None:
+    """[N] one attribute, None where some lack it; or tuples of several, which all have to have."""
+    if isinstance(names, str):
+        return _column(rows, names)
+    for key in names:
+        if rows and _column(rows, key) is None:
+            raise DataError(f"not every {what} has the attribute {key!r}")
+    return [tuple(row[key] for key in names) for row in rows] if rows else None
 
 
 def _weights(graphs: Sequence[nx.Graph], rows: list[dict[str, Any]], key: str) -> NDArray[np.float64] | None:
