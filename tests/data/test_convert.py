@@ -85,6 +85,8 @@ def test_several_attributes_are_categories_each():
     assert one.categories == (("kind", "a"), ("kind", "b"))
     alone = GraphDataset.from_networkx(graphs, [0, 1], node_label="kind", features="all")
     assert alone.categories == ("a", "b")
+    nothing = GraphDataset.from_networkx(graphs, [0, 1], node_label=None, edge_label=None)
+    assert (nothing.features, nothing.label_attribute) == ("degrees", None)
 
 
 @pytest.mark.parametrize("features", [None, "labels"])

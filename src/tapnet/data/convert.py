@@ -25,15 +25,8 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 Values = Sequence[Hashable] | None
-Names = str | Sequence[str]  # of an attribute, or of several
+Names = str | Sequence[str]  # of an attribute, or a list of several
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
-ATTRIBUTES = (
-    "label",
-    "attributes",
-    "label",
-    "attributes",
-    "weight",
-)  # of nodes and edges of NetworkX, as `from_networkx` takes them
 
 
 def assemble(
@@ -506,10 +499,10 @@ def from_networkx(
     not_read = name_unread(on_nodes, on_edges)
     dataset = replace(
         dataset,
-        label_attribute=", ".join(_listed(node_label)),
+        label_attribute=node_label if isinstance(node_label, str) else ", ".join(_parts(node_label) or ()) or None,
         attribute_names=(node_attributes,),
-        node_columns=None if isinstance(node_label, str) else tuple(node_label),
-        edge_columns=None if isinstance(edge_label, str) or not edges else tuple(edge_label),
+        node_columns=_parts(node_label),
+        edge_columns=_parts(edge_label) if edges else None,
         not_read=not_read,
     )
     if dataset.node_columns is not None and features in (None, "all"):
@@ -555,18 +548,24 @@ def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
     return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
 
 
-def _listed(names: Names) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def _parts(names: Names) -> tuple[str, ...] | None:
+    """What the parts of a label are called; None where it is one attribute."""
+    return tuple(names) if isinstance(names, list | tuple) else None
+
+
+def _listed(names: Names) -> tuple[Any, ...]:
+    return _parts(names) or (names,)
 
 
 def _labels(rows: list[dict[str, Any]], names: Names, what: str) -> list[Hashable] | None:
     """[N] one attribute, None where some lack it; or tuples of several, which all have to have."""
-    if isinstance(names, str):
-        return _column(rows, names)
-    for key in names:
+    parts = _parts(names)
+    if parts is None:
+        return _column(rows, names)  # type: ignore[arg-type]
+    for key in parts:
         if rows and _column(rows, key) is None:
             raise DataError(f"not every {what} has the attribute {key!r}")
-    return [tuple(row[key] for key in names) for row in rows] if rows else None
+    return [tuple(row[key] for key in parts) for row in rows] if rows else None
 
 
 def _weights(graphs: Sequence[nx.Graph], rows: list[dict[str, Any]], key: str) -> NDArray[np.float64] | None:
@@ -624,9 +623,9 @@ def from_graphs(graphs: Any, features: Features | None, task: Task | None, direc
     if isinstance(found, GraphDataset):
         return found if features in (None, found.features) else found.with_features(features)
     if kind_of(found) == "NetworkX":
-        dataset = from_networkx(found, None, name, ATTRIBUTES, features, task, directed)
+        dataset = GraphDataset.from_networkx(found, name=name, features=features, task=task, directed=directed)
     else:
-        dataset = from_pyg(found, name, None, None, None, features, task, directed)
+        dataset = GraphDataset.from_pyg(found, name=name, features=features, task=task, directed=directed)
     split = _own_split(graphs, len(found))
     if split is None:
         return dataset
