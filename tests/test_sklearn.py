@@ -22,7 +22,8 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, train_test_split
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, train_test_split
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -31,8 +32,8 @@ from sklearn.utils import _safe_indexing, estimator_checks
 from torch_geometric.data import Data
 
 import tapnet
-from tapnet import GraphDataset, TAPClassifier
-from tapnet.errors import DataError, DataNote
+from tapnet import GraphDataset, TAPClassifier, TAPRegressor, load_model
+from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.models.tapnet import TAPNet, TAPNetSettings
 from tests.helpers.graphs import datasets, write_graph
 
@@ -532,14 +533,24 @@ def test_new_degrees_in_a_fold_are_no_reason_to_warn():
         (lambda g, y: (np.zeros((30, 4)), y), "not as ndarray of shape"),
         (lambda g, y: (g, y[:-1]), "29 classes for 30 graphs"),
         (lambda g, y: ([*g[:-1], as_pyg(g[-1])], y), "graph 0 is of NetworkX, graph 29 of PyG"),
-        (lambda g, y: ([*g[:-1], "graph"], y), "graph 29 is neither a NetworkX graph nor a PyG Data but str"),
+        (lambda g, y: ([*g[:-1], "graph"], y), "graph 0 is of NetworkX, graph 29 of SMILES"),
+        (
+            lambda g, y: ([*g[:-1], None], y),
+            "graph 29 is neither a NetworkX graph nor a PyG Data nor a SMILES but None",
+        ),
         (lambda g, y: ([*g[:-1], nx.Graph()], y), "graph 29 has no nodes"),
         (lambda g, y: ([Data(x=torch.zeros(0, 3), edge_index=torch.zeros(2, 0).long())], [1]), "graph 0 has no nodes"),
         (lambda g, y: ([Data(x=torch.zeros(2, 3))] * 2, [1, 2]), "graph 0 has no edge_index"),
         (lambda g, y: (GraphDataset.from_networkx(g, y)[[]], None), "graphs has no graphs"),
         (lambda g, y: (g, ["ring"] * 30), "every graph is of class ring"),
         (lambda g, y: (g, np.linspace(0, 1, 30)), "continuous"),
-        (lambda g, y: (g, np.zeros((30, 2))), "1d array"),
+        (lambda g, y: (g, np.zeros((30, 2))), "every graph has the same targets"),
+        (lambda g, y: (g, np.full((30, 2), 3)), "graph 0: target 1: 3 where 0, 1 or an empty cell belongs"),
+        (lambda g, y: (g, np.eye(29)), "29 rows of labels for 30 graphs"),
+        (
+            lambda g, y: (GraphDataset.from_networkx(g, np.linspace(0, 1, 30)), None),
+            "are numbers: give y, or take",
+        ),
         (lambda g, y: (g, None), 'graph 0 has no class: give y, or set graph.graph\\["y"\\]'),
         (lambda g, y: ([as_pyg(one) for one in g], None), "graph 0 has no class: give y, or set data.y"),
         (lambda g, y: ([*g[:-1], nx.path_graph(3)], y), "graph 29: the node 0 has no attribute 'label'; others have"),
@@ -796,3 +807,114 @@ def test_a_category_that_no_file_can_hold_is_refused_before_it_is_written(tmp_pa
     with pytest.raises(DataError, match="a model file cannot hold nan"):
         model.save(tmp_path / "nan.safetensors")
     assert not (tmp_path / "nan.safetensors").exists()
+
+
+# ---- layers by name ----
+
+
+def test_layers_of_other_packages_are_named_or_given(families, tmp_path):
+    from torch_geometric.nn import SAGPooling
+
+    named = small(pool="torch_geometric.nn:SAGPooling", conv="torch_geometric.nn:SGConv").fit(*families)
+    given = small(pool=SAGPooling, conv="torch_geometric.nn:SGConv").fit(*families)
+    assert clone(named).pool == "torch_geometric.nn:SAGPooling"
+    np.testing.assert_array_equal(named.predict_proba(families[0]), given.predict_proba(families[0]))
+    named.save(tmp_path / "model.safetensors")
+    assert TAPClassifier.load(tmp_path / "model.safetensors").pool.endswith("sag_pool:SAGPooling")
+    with pytest.raises(SettingError, match="no_such_package"):
+        small(pool="no_such_package:Pool").fit(*families)
+
+
+# ---- SMILES ----
+
+SMILES = ["C" * n + "NO"[n % 2] for n in range(1, 25)]
+
+
+@pytest.fixture
+def chem():
+    return pytest.importorskip("rdkit.Chem")
+
+
+def test_smiles_are_molecules_however_they_come(chem):
+    pandas = pytest.importorskip("pandas")
+    y = [n % 2 for n in range(1, 25)]
+    frame = pandas.DataFrame({"smiles": SMILES, "y": y}, index=range(5, 29))
+    molecules = GraphDataset.from_smiles(SMILES)
+    wanted = small().fit(molecules, y).predict_proba(molecules)
+    for X in (SMILES, np.array(SMILES), np.array(SMILES, object)[:, None], frame["smiles"], frame[["smiles"]]):
+        model = small().fit(X, y)
+        np.testing.assert_array_equal(model.predict_proba(X), wanted)
+    assert cross_val_score(small(), SMILES, y, cv=3).shape == (3,)
+    assert GridSearchCV(small(), {"lr": [0.01, 0.1]}, cv=2).fit(frame[["smiles"]], frame["y"]).predict(
+        ["CCO"]
+    ).shape == (1,)
+    assert TAPRegressor(epochs=1).fit(SMILES, np.linspace(0, 1, 24)).predict(["CCO", "CCN"]).shape == (2,)
+    with pytest.raises(DataError, match="DataFrame of shape .24, 2.; take its column of SMILES alone"):
+        small().fit(frame, y)
+
+
+def test_a_model_file_predicts_smiles(chem, tmp_path):
+    model = small().fit(SMILES, [n % 2 for n in range(1, 25)])
+    model.save(tmp_path / "model.safetensors")
+    found = load_model(tmp_path / "model.safetensors").predict(["CCO", "CCN"])
+    np.testing.assert_array_equal(found.probabilities, model.predict_proba(["CCO", "CCN"]))
+    assert model.explain(["CCO"]).nodes
+
+
+def test_a_smiles_that_is_not_valid_is_named(chem):
+    with pytest.raises(DataError, match="1 of 3 SMILES are not valid: molecule 1 .C.:"):
+        small().fit(["CCO", "C(", "CCN"], [0, 1, 0])
+    with pytest.raises(DataError, match="no target is known; give y"):
+        small().fit(SMILES)
+
+
+# ---- several labels ----
+
+
+@pytest.fixture(scope="module")
+def labels(families):
+    _, y = families
+    rng = np.random.default_rng(1)
+    whole = np.column_stack([np.array(y) == "ring", np.array(y) == "star", rng.integers(0, 2, len(y))]).astype(float)
+    return whole, np.where(rng.random(whole.shape) < 0.2, np.nan, whole)
+
+
+def test_several_labels_follow_scikit_learn_s_conventions(families, labels):
+    graphs, whole = families[0], labels[0]
+    model = small(epochs=40, dropout=0.0).fit(graphs, whole)
+    said, chances = model.predict(graphs), model.predict_proba(graphs)
+    assert (said.shape, chances.shape, model.classes_.tolist()) == (whole.shape, whole.shape, [0, 1, 2])
+    np.testing.assert_array_equal(said, chances > 0.5)
+    assert (said[:, :2] == whole[:, :2]).mean() > 0.8
+    assert model.score(graphs, whole) == accuracy_score(whole, said)
+    assert cross_val_score(small(), graphs, whole.astype(int), cv=3, scoring="roc_auc").shape == (3,)
+
+
+def test_labels_may_have_gaps(families, labels, tmp_path):
+    graphs, (whole, gaps) = families[0], labels
+    model = small(early_stopping=True, validation_fraction=0.3).fit(graphs, gaps, sample_weight=np.ones(len(graphs)))
+    right = (model.predict(graphs) == whole) | np.isnan(gaps)
+    assert model.score(graphs, gaps) == right.all(axis=1).mean()
+    assert np.isfinite(cross_val_score(small(), graphs, gaps, cv=KFold(3))).all()
+    model.save(tmp_path / "model.safetensors")
+    loaded = TAPClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict(graphs), model.predict(graphs))
+    assert loaded.classes_.tolist() == [0, 1, 2]
+    assert model.explain(graphs[:1]).nodes
+
+
+def test_labels_may_be_carried_by_a_data_set_or_named_by_a_table(families, labels):
+    pandas = pytest.importorskip("pandas")
+    graphs, gaps = families[0], labels[1]
+    dataset = GraphDataset.from_networkx(graphs, gaps.tolist())
+    assert small().fit(dataset).score(dataset) == small().fit(dataset, gaps).score(dataset, gaps)
+    model = small().fit(graphs, pandas.DataFrame(gaps, columns=["ring", "star", "coin"]))
+    assert model.model_.target_names == ("ring", "star", "coin")
+
+
+def test_what_several_labels_do_not_have(families, labels):
+    graphs, whole = families[0], labels[0]
+    with pytest.raises(SettingError, match="class_weight is for classes, and y has several labels"):
+        small(class_weight="balanced").fit(graphs, whole)
+    with pytest.raises(DataError, match="the model has 3 labels"):
+        small().fit(graphs, whole).score(graphs, whole[:, :2])

@@ -1,4 +1,4 @@
-"""TAPClassifier and TAPRegressor: TAPNet with scikit-learn's conventions, for graphs of NetworkX, PyG or tapnet."""
+"""TAPClassifier and TAPRegressor: TAPNet with scikit-learn's conventions, for graphs of any kind and SMILES."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tapnet.data.checks import check_classes, copies_note, features_note
+from tapnet.data.convert import check_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.splits import Split
+from tapnet.data.targets import Targets, detect_task, target_columns
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.explain_graph import attribute_graph, find_graph
 from tapnet.inference.explanation import GraphExplanation as GraphExplanation
 from tapnet.inference.explanation import LayerExplanation as LayerExplanation
 from tapnet.inference.explanation import NodeVotes as NodeVotes
-from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
+from tapnet.inference.inputs import from_networkx, from_pyg
 from tapnet.inference.model import SavedModel, load_model
 from tapnet.inference.model_file import EstimatorRecord, ModelCard
 from tapnet.io.graph_folder import require_targets
@@ -46,8 +48,9 @@ from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs, predict_logits
 from tapnet.models.settings import Settings
 from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, Readout, TAPNet, TAPNetSettings
-from tapnet.nn.conv.registry import reads_edges
+from tapnet.nn.conv.registry import find_conv, reads_edges
 from tapnet.nn.link import LinkReading
+from tapnet.nn.pool.registry import find_name
 from tapnet.nn.similarity import Similarity
 from tapnet.nn.tap import Gate, VoteScale
 from tapnet.ops.csr import Norm
@@ -90,7 +93,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     weight_decay: float = 0.0008
     hidden_channels: int = 48
     ratios: Sequence[float] = (0.8, 0.6, 0.4)
-    pool: Pool = "tap"
+    pool: Pool | type = "tap"
     connectivity: float = 0.1
     similarity: Similarity = "bilinear"
     local_voting: bool = True
@@ -103,7 +106,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     classifier_dropout: float = 0.2
     aux: float = 0.0
     link_reading: LinkReading = "sigmoid"
-    conv: Conv = "gcn"
+    conv: Conv | type = "gcn"
     readout: Readout = "all"
     heads: int = 1
     vote_scale: VoteScale = "nodes"
@@ -208,6 +211,8 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _settings(self) -> tuple[TAPNetSettings, TrainingSettings]:
         params = {name: _native(value) for name, value in self.get_params().items()}
+        params["pool"] = find_name(params["pool"], allow_import=True)  # what a user names may be imported
+        params["conv"] = find_conv(params["conv"], allow_import=True)
         network, training, own = (
             {name: params[name] for name in kind.names() if name in params}
             for kind in (TAPNetSettings, TrainingSettings, _EstimatorSettings)
@@ -252,7 +257,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Explains the prediction of one graph: what each node and edge does for it, and how far that is true.
 
         Args:
-            graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph.
+            graph: A NetworkX graph, PyG ``Data``, or a data set or list of one graph or SMILES.
             method: ``"surrogate"``, ``"occlusion"``, ``"masking"``, ``"shapley"`` or ``"gradients"``, as
                 `SavedModel.explain` has them.
             target: The class or number to speak of; None: the predicted class, or the first number.
@@ -263,9 +268,9 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         found = find_graph(self.model_, graph)
-        classes = getattr(self, "classes_", None)
+        classes = self.classes_.tolist() if self.model_.task == "classification" else None
         with isolated(int(self.threads)):
-            return attribute_graph(self.model_, found, method, target, None if classes is None else classes.tolist())
+            return attribute_graph(self.model_, found, method, target, classes)
 
     def _encoded(self, X: Graphs) -> GraphDataset:
         """The graphs as the network reads them."""
@@ -318,7 +323,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         saved = load_model(path, pools, convs)
         record, estimator = saved.card.trial, saved.card.estimator
-        if saved.task != cls._TASK:
+        if saved.task not in cls._TASKS:
             raise DataError(f"{path}: holds a model for {saved.task}, which {cls.__name__} is not")
         if saved.card.members > 1:
             raise DataError(
@@ -339,7 +344,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # ---- graphs ----
 
-    _TASK: ClassVar[Task] = "classification"
+    _TASKS: ClassVar[tuple[Task, ...]] = ("classification", "multilabel")
 
     def _after_load(self, saved: SavedModel) -> None:
         """What the attributes say that are not of the network."""
@@ -361,12 +366,20 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
     """TAPNet with scikit-learn's conventions: it fits into ``cross_val_score``, ``GridSearchCV`` and ``Pipeline``.
 
     Graphs come as a list (a tuple, an object array) of NetworkX graphs or of PyG ``Data``, or as a ``GraphDataset``.
-    Of PyG's ``Data`` it reads ``x``. In the middle of a pipeline it gives graph embeddings. Meta-estimators that make
-    a table of their input, as ``BaggingClassifier`` does, take a ``GraphDataset`` or an object array of shape [G, 1].
+    Of PyG's ``Data`` it reads ``x``. Molecules may come as SMILES: a list, an array, a Series or one column of a
+    DataFrame; RDKit is needed, and one that is not valid is an error that names its position. In the middle of a
+    pipeline it gives graph embeddings. Meta-estimators that make a table of their input, as ``BaggingClassifier`` does,
+    take a ``GraphDataset`` or an object array of shape [G, 1].
+
+    Several yes/no labels for each graph are a ``y`` of shape [G, L] with 0 and 1, and NaN where a label is not known.
+    As in scikit-learn's multilabel classifiers, ``predict`` and ``predict_proba`` are then [G, L], and ``score`` is the
+    share of graphs all of whose labels are right; labels that are not known do not count. scikit-learn's own metrics
+    take no NaN, and ``cross_val_score`` takes it in ``y`` only with a splitter, such as ``cv=KFold(5)``.
 
     Args:
         epochs, batch_size, lr, weight_decay, optimizer, schedule: as ``TrainingSettings`` says.
         hidden_channels … ensemble_size: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+            ``pool`` and ``conv`` are a name, ``"package.module:Class"``, which is imported, or a class.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
             labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
         node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.
@@ -379,14 +392,15 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
             epochs, and take the weights of the epoch where it was lowest.
         validation_fraction: of the graphs, held out for that.
         n_iter_no_change: epochs.
-        class_weight: ``"balanced"``, or the weight of each class by its value; None the same for all.
+        class_weight: ``"balanced"``, or the weight of each class by its value; None the same for all. Not for several
+            labels.
         random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
         threads: of one fit or prediction; sums round differently with another number.
         verbose: show a bar while training, on a terminal or in a notebook, and then print the accuracy beside that of
             the majority class.
 
     Attributes:
-        classes_: [C] as they are in y, sorted.
+        classes_: [C] as they are in y, sorted; of several labels their numbers 0 … L-1.
         n_features_in_: the number of node categories, or of node attributes.
         n_iter_: epochs that were trained.
         loss_curve_: the mean training loss of a graph, an epoch each.
@@ -409,7 +423,8 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
 
         Args:
             X: the graphs.
-            y: their classes; None where the graphs carry them: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
+            y: their classes, or [G, L] labels of 0 and 1, NaN where one is missing; None where the graphs carry their
+                classes: NetworkX as ``graph.graph["y"]``, PyG as ``data.y``.
             sample_weight: [G] how much each graph counts; None the same.
 
         Returns:
@@ -424,6 +439,9 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
         """
         self._settings()
         graphs = check_graphs(X)
+        labels = _labels(graphs, y)
+        if labels is not None:
+            return self._fit_labels(graphs, labels, sample_weight)
         given = _targets(graphs, y)
         classes, codes = _numbered(given)
         dataset = self._dataset(graphs)
@@ -442,22 +460,44 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
         self.classes_ = classes
         return self
 
+    def _fit_labels(self, graphs: Any, labels: Targets, sample_weight: ArrayLike | None) -> TAPClassifier:
+        """``fit`` to several labels of each graph."""
+        if self.class_weight is not None:
+            raise SettingError("class_weight is for classes, and y has several labels")
+        targets: dict[str, Any] = {"y": torch.from_numpy(labels.y), "target_names": labels.names}
+        dataset = replace(self._dataset(graphs), **targets, classes=(), class_names=None, task="multilabel")
+        require_targets(dataset)
+        self._fit(graphs, dataset, None, _checked_weight(sample_weight, len(dataset)))
+        self.classes_ = np.arange(len(labels.names))
+        return self
+
     def _after_load(self, saved: SavedModel) -> None:
-        self.classes_ = column_or_1d(saved.classes)
+        if saved.task == "multilabel":
+            self.classes_ = np.arange(saved.card.shape.num_classes)
+        else:
+            self.classes_ = column_or_1d(saved.classes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     # ---- prediction ----
 
     def predict(self, X: Graphs) -> NDArray[Any]:
-        """[G] the most probable class of each graph.
+        """[G] the most probable class of each graph, or [G, L] 0 and 1 for several labels.
 
         A warning names graphs with node categories that no training graph had, and those that have no others.
         """
         check_is_fitted(self)
-        best: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        said = self.predict_proba(X)
+        if self.model_.task == "multilabel":
+            return (said > 0.5).astype(np.int64)
+        best: NDArray[Any] = self.classes_[said.argmax(axis=1)]
         return best
 
     def predict_proba(self, X: Graphs) -> NDArray[np.float64]:
-        """[G, C] in the order of ``classes_``."""
+        """[G, C] in the order of ``classes_``; of several labels [G, L], the probability that each is 1."""
         data = self._encoded(X)
         with isolated(int(self.threads)):
             return self.model_.probabilities(data).double().numpy()
@@ -465,10 +505,18 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
     def score(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """The accuracy; without ``y`` by the classes that the graphs carry.
 
+        Of several labels it is the share of graphs all of whose known labels are right.
+
         Raises:
-            DataError: if ``classes_`` are text and ``y`` has numbers, or the other way round.
+            DataError: if ``classes_`` are text and ``y`` has numbers, or the other way round, or labels are others.
         """
         check_is_fitted(self)
+        if self.model_.task == "multilabel":
+            labels = _labels(check_graphs(X), y)
+            if labels is None or len(labels.names) != len(self.classes_):
+                raise DataError(f"the model has {len(self.classes_)} labels; y has other ones")
+            right = (self.predict(X) == labels.y) | np.isnan(labels.y)
+            return float(np.average(right.all(axis=1), weights=sample_weight))
         given = column_or_1d(_targets(check_graphs(X), y))
         for words, numbers in ((self.classes_, given), (given, self.classes_)):
             if all(isinstance(v, str) for v in words.tolist()) and not any(
@@ -502,7 +550,7 @@ class TAPRegressor(RegressorMixin, _TAPEstimator):  # type: ignore[misc]
         (1,)
     """
 
-    _TASK: ClassVar[Task] = "regression"
+    _TASKS: ClassVar[tuple[Task, ...]] = ("regression",)
 
     def fit(self, X: Graphs, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> TAPRegressor:
         """Trains on graphs and their numbers.
@@ -576,6 +624,22 @@ def _numbers(graphs: Any, y: ArrayLike | None) -> NDArray[np.float64]:
     return found
 
 
+def _labels(graphs: Any, y: Any) -> Targets | None:
+    """Several yes/no labels of each graph, as given or as a data set carries them; None where y is no such thing."""
+    if y is None:
+        if not isinstance(graphs, GraphDataset) or graphs.task != "multilabel":
+            return None
+        return detect_task(dict(zip(graphs.target_names or (), graphs.y.numpy().T, strict=True)), "multilabel")
+    y = y.toarray() if hasattr(y, "toarray") else y  # one of SciPy's sparse matrices
+    if getattr(y, "ndim", None) != 2:
+        y = np.asarray(y)
+    if y.ndim != 2 or y.shape[1] < 2:
+        return None
+    if len(y) != len(graphs):
+        raise DataError(f"{len(y)} rows of labels for {len(graphs)} graphs")
+    return detect_task(target_columns(y), "multilabel", [f"graph {i}" for i in range(len(y))])
+
+
 def _validation_loss(model: SavedModel, dataset: GraphDataset) -> float:
     """The mean loss of a graph; infinite where the network's answer is not a number."""
     model.network.eval()
@@ -596,6 +660,8 @@ def _targets(graphs: Any, y: ArrayLike | None) -> Any:
     kind = kind_of(graphs)
     if kind == "GraphDataset":
         require_targets(graphs)
+        if graphs.task == "regression":
+            raise DataError(f"the targets of {graphs.name} are numbers: give y, or take TAPRegressor")
         return np.asarray([graphs.classes[i] for i in graphs.y.tolist()])
     if kind == "NetworkX":
         own, where = [g.graph.get("y") for g in graphs], 'graph.graph["y"]'

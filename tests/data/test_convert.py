@@ -69,3 +69,32 @@ def test_integer_columns_are_categories_each():
     seen = dataset.x.table[dataset.x.combination].tolist()
     assert [[dataset.categories[c][1] for c in row] for row in seen] == [[5, 0], [7, 2], [5, 2], [5, 0]]
     assert [value for _, value in dataset.edge_categories] == [1, 0, 3]
+
+
+def test_several_attributes_are_categories_each():
+    graphs = [nx.path_graph(3), nx.cycle_graph(4)]
+    for graph in graphs:
+        nx.set_node_attributes(graph, {n: {"kind": "ab"[n % 2], "size": n // 2} for n in graph})
+        nx.set_edge_attributes(graph, {e: {"order": 1 + e[0] % 2, "ring": len(graph) > 3} for e in graph.edges})
+    dataset = GraphDataset.from_networkx(graphs, [0, 1], node_label=["kind", "size"], edge_label=("order", "ring"))
+    assert (dataset.features, dataset.not_read) == ("all", ())
+    assert dataset.categories == (("kind", "a"), ("kind", "b"), ("size", 0), ("size", 1))
+    assert dataset.x.table[dataset.x.combination[:3]].tolist() == [[0, 2], [1, 2], [0, 3]]
+    assert dataset.edge_categories == (("order", 1), ("order", 2), ("ring", False), ("ring", True))
+    one = GraphDataset.from_networkx(graphs, [0, 1], node_label=["kind"])
+    assert one.categories == (("kind", "a"), ("kind", "b"))
+    alone = GraphDataset.from_networkx(graphs, [0, 1], node_label="kind", features="all")
+    assert alone.categories == ("a", "b")
+    nothing = GraphDataset.from_networkx(graphs, [0, 1], node_label=None, edge_label=None)
+    assert (nothing.features, nothing.label_attribute) == ("degrees", None)
+
+
+@pytest.mark.parametrize("features", [None, "labels"])
+def test_several_attributes_are_there_at_every_node(features):
+    graph = nx.path_graph(2)
+    nx.set_node_attributes(graph, "a", "kind")
+    graph.nodes[0]["size"] = 1
+    with pytest.raises(DataError, match="'size'"):
+        GraphDataset.from_networkx([graph], [0], node_label=["kind", "size"], features=features)
+    with pytest.raises(DataError, match="not every edge has the attribute 'order'"):
+        GraphDataset.from_networkx([graph], [0], edge_label=["order"])

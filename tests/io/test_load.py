@@ -14,11 +14,14 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data, InMemoryDataset
 
+import tapnet
 from tapnet import load_dataset
 from tapnet.data.catalog import CATALOG, Statistics, find_entry
 from tapnet.data.convert import assemble
-from tapnet.errors import DataError, DatasetNotFoundError, DownloadError, SettingError, TapnetError
+from tapnet.errors import DataError, DataNote, DatasetNotFoundError, DownloadError, SettingError, TapnetError
 from tapnet.files import cache_dir
 from tapnet.io import parsed_cache as cache
 from tapnet.io.dataset_files import layout_of
@@ -462,3 +465,93 @@ def test_graphs_of_the_size_of_reddit_multi12k(tmp_path):
 def test_loading_shows_no_progress_where_nobody_watches(tmp_path, capsys):
     load_dataset(write(tmp_path))
     assert capsys.readouterr().err == ""
+
+
+# ---- what is in memory ----
+
+TINY = {"folds": 3, "epochs": 1, "jobs": 1}
+
+
+class Collection(InMemoryDataset):
+    """Graphs as PyG's TUDataset and OGB's PygGraphPropPredDataset hold them."""
+
+    name = "collection"
+
+    def __init__(self, graphs):
+        super().__init__()
+        self.data, self.slices = self.collate(graphs)
+
+
+class Split(Collection):
+    def get_idx_split(self):
+        return {"train": torch.arange(100), "valid": torch.arange(100, 140), "test": torch.arange(140, 188)}
+
+
+@pytest.fixture(scope="module")
+def mutag():
+    return load_dataset("MUTAG")
+
+
+@pytest.fixture(scope="module")
+def pyg(mutag):
+    return [Data(x=g.x, edge_index=g.edge_index, y=g.y) for g in mutag]
+
+
+def test_graphs_in_memory_are_the_data_set_that_they_are(mutag, pyg):
+    pairs = [
+        ({"edge_index": g.edge_index.numpy(), "edge_feat": None, "node_feat": g.x.numpy(), "num_nodes": 0}, g.y.numpy())
+        for g in pyg
+    ]
+    for graph, _ in pairs:
+        graph["num_nodes"] = len(graph["node_feat"])
+    held = (Collection(pyg), pyg, tuple(pyg), pairs, [mutag.to_networkx(i) for i in range(len(mutag))], mutag)
+    assert [load_dataset(graphs).checksum for graphs in held] == [mutag.checksum] * len(held)
+    assert load_dataset(Collection(pyg)).name == "collection"
+    assert load_dataset(pyg, features="degrees").checksum == mutag.with_features("degrees").checksum
+    assert load_dataset(mutag, features="degrees").features == "degrees"
+
+
+def test_every_function_takes_graphs_in_memory(mutag, pyg):
+    named = tapnet.cross_validate(mutag, "bag", **TINY)
+    assert tapnet.cross_validate(Collection(pyg), "bag", **TINY).scores == named.scores
+    assert tapnet.compare(pyg, ["bag"], **TINY)["bag"].scores == tuple(named.scores)
+    assert tapnet.tune(pyg, "bag", configs=1, **TINY).dataset == "graphs"
+
+
+def test_a_data_set_keeps_its_own_split_for_those_who_ask(pyg):
+    graphs = Split(pyg)
+    with pytest.warns(DataNote, match="a split of its own .train, valid, test.: split='column:split'"):
+        found = tapnet.cross_validate(graphs, "bag", split="column:split", **TINY)
+    assert [part.test.tolist() for part in found.splits] == [list(range(140, 188))]
+    assert load_dataset(graphs[:50]).graph_columns is None  # the numbers are those of all graphs
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (3, "a data set is a name, a path, .* not int"),
+        (None, "a column of SMILES, not NoneType"),
+        ({"y": [1]}, "not dict"),
+        (iter([]), "not list_iterator"),
+        ([], "the list is empty"),
+        ([1, 2], "graph 0 is neither a NetworkX graph nor a PyG Data nor a SMILES but int"),
+        (np.zeros((3, 3)), "not as ndarray of shape"),
+        (nx.path_graph(3), "one graph is not a list"),
+        (Data(edge_index=torch.zeros(2, 0).long(), num_nodes=1), "one graph is not a list"),
+        ([nx.path_graph(3)], r'graph 0 has no class: set graph.graph\["y"\], or give y to GraphDataset.from_networkx'),
+        ([Data(edge_index=torch.zeros(2, 0).long(), num_nodes=1)], "graph 0: y is its class"),
+        ([({"edge_index": np.zeros((2, 0), int), "num_nodes": 2}, ["a", "name"])], "graph 0: y is its class"),
+    ],
+)
+def test_what_is_no_data_set_is_said_in_one_sentence(given, words):
+    with pytest.raises(DataError, match=words):
+        load_dataset(given)
+
+
+def test_options_of_files_are_not_for_graphs_in_memory(mutag, pyg):
+    with pytest.raises(SettingError, match="target is for tables and files, and this is a list"):
+        load_dataset(pyg, target="y")
+    with pytest.raises(SettingError, match="MUTAG is a data set already"):
+        load_dataset(mutag, directed=True)
+    assert load_dataset(pyg, task="regression").task == "regression"
+    assert load_dataset(pyg, directed=True).directed

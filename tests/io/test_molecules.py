@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapnet import load_dataset
+from tapnet import cross_validate, load_dataset
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.io import molecules
 from tapnet.io.graph_folder import require_targets
@@ -292,3 +292,78 @@ def test_without_room_on_the_disk_molecules_are_read_as_a_whole(table, monkeypat
     monkeypatch.setenv("TAPNET_CACHE", str(tmp_path / "no folder"))
     monkeypatch.setattr(molecules, "LARGE_ROWS", 0)
     assert read_molecules(table).checksum == whole.checksum
+
+
+# ---- DataFrames ----
+
+
+def test_a_dataframe_is_read_as_the_same_table_in_a_file(table):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(table, index_col="num")
+    with pytest.warns(DataNote) as shown:
+        found = load_dataset(frame, target="p_np")
+    file = read_molecules(table, target="p_np")
+    assert (found.checksum, found.classes, found.categories) == (file.checksum, file.classes, file.categories)
+    assert (found.graph_names, found.smiles, found.task) == (file.graph_names, file.smiles, file.task)
+    assert found.graph_columns["source"] == file.graph_columns["source"]
+    notes = [str(warning.message) for warning in shown]
+    assert notes == list(found.notes)
+    for words in ("1 of 6 rows are left out, not valid: row 2 (CN(C)(C)(C)C", "without a target: row 5", "are salts"):
+        assert any(words in note for note in notes)
+    assert any("2 of 3 molecules have a copy" in note for note in notes)
+
+
+def test_a_dataframe_of_values_of_any_kind():
+    pandas = pytest.importorskip("pandas")
+    smiles = ["CCO", "CCC", "CCN", "CO"]
+    frame = pandas.DataFrame({"drug": smiles, "logP": [0.5, None, 1.5, 2.0], "toxic": [True, False, None, pandas.NA]})
+    numbers = load_dataset(frame, smiles="drug", target="logP")
+    assert (numbers.task, numbers.y.flatten().tolist()) == ("regression", [0.5, 1.5, 2.0])
+    labels = load_dataset(frame, smiles="drug", target=["toxic", "toxic"], task="multilabel", features="labels")
+    assert (labels.y.flatten().tolist(), labels.features) == ([1.0, 0.0], "labels")
+
+
+def test_a_dataframe_is_cross_validated():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"smiles": ["C" * n + "O" * (n % 2) for n in range(1, 13)], "y": [0, 1] * 6, "z": [1, 2] * 6}
+    )
+    found = cross_validate(frame, "bag", folds=3, epochs=1, jobs=1, reading={"target": "y"})
+    assert (len(found.scores), found.results[0].trial.dataset) == (3, "molecules")
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ({"a": [1]}, {}, "DataFrame: which column holds the SMILES. The columns are a"),
+        ({"smiles": []}, {}, "DataFrame: holds no molecules"),
+        ({"smiles": ["CCO"], "y": [1]}, {"target": "x"}, "DataFrame: no column x; the columns are smiles, y"),
+        ({"smiles": ["C(", "O"], "y": [1, None]}, {"target": "y"}, "no row has a valid molecule: row 0 .C.:"),
+        (
+            {"smiles": ["C", "O"], "y": ["0.5", "1.5?"]},
+            {"target": "y", "task": "regression"},
+            "DataFrame, row 1: y: '1.5.'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_dataframe_is_named(columns, options, words):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(DataError, match=words):
+        load_dataset(pandas.DataFrame(columns), **options)
+
+
+def test_options_that_molecules_do_not_have_are_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"smiles": ["CCO"]})
+    for options in ({"threshold": 0.5}, {"directed": True}):
+        with pytest.raises(SettingError):
+            load_dataset(frame, **options)
+    twice = pandas.DataFrame([["C", "O"]], columns=["smiles", "smiles"])
+    with pytest.raises(DataError, match="two columns are called 'smiles'"):
+        load_dataset(twice)
+
+
+def test_smiles_alone_have_no_targets():
+    assert len(load_dataset(["CCO", "CCC"])) == 2
+    with pytest.raises(DataError, match=r"no target is known; give y, as in GraphDataset.from_smiles\(smiles, y\)"):
+        cross_validate(["CCO", "CCC"])

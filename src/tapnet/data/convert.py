@@ -1,4 +1,4 @@
-"""Conversions: arrays, PyG and NetworkX to a GraphDataset and back. Each way in ends in ``assemble``."""
+"""Conversions: arrays, PyG, OGB and NetworkX to a GraphDataset and back. Each way in ends in ``assemble``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet._loops.csr import is_symmetric
-from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, Task
+from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, GraphReference, Task
 from tapnet.data.targets import Targets, detect_task
 from tapnet.errors import DataError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 Values = Sequence[Hashable] | None
+Names = str | Sequence[str]  # of an attribute, or a list of several
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
 
 
@@ -310,8 +312,7 @@ def from_pyg(
     for i, g in enumerate(graphs):
         if g.edge_index is None or g.num_nodes is None:
             raise DataError(f"graph {i} has no edge_index, or its number of nodes is not known")
-        if g.y is None or g.y.numel() < 1:
-            raise DataError(f"graph {i}: y is its class, its number or its labels, not {g.y}")
+    rows = [_target_row(g.y, i) for i, g in enumerate(graphs)]
     sizes = np.asarray([g.num_nodes for g in graphs], dtype=np.int64)
     edges = [np.asarray(g.edge_index) for g in graphs]
     for i, (g, edge_index, size) in enumerate(zip(graphs, edges, sizes, strict=True)):
@@ -332,7 +333,6 @@ def from_pyg(
             if labels is not None and labels.ndim == 2:
                 columns[f"{side}_columns"] = tuple(f"{side} column {k}" for k in range(labels.shape[1]))
                 features = "all" if side == "node" and features is None else features
-    rows = [g.y.detach().cpu().reshape(-1).numpy() for g in graphs]
     if classes is not None or (task is None and all(len(row) == 1 and row.dtype.kind in "bui" for row in rows)):
         task = "classification"
     targets = None if task == "classification" else _targets(rows, task)
@@ -349,6 +349,17 @@ def from_pyg(
     not_read = unread_of_pyg(graphs, {"x", "edge_attr", *NODE_AND_EDGE_DATA})
     dataset = replace(dataset, not_read=not_read, **columns)
     return _with_targets(dataset.with_features("all") if features == "all" else dataset, targets)
+
+
+def _target_row(y: Any, graph: int) -> NDArray[Any]:
+    """[T] the targets of a graph: a tensor, an array, a list or a number."""
+    try:
+        row = torch.empty(0) if y is None else torch.as_tensor(y)
+    except (TypeError, ValueError, RuntimeError):
+        row = torch.empty(0)
+    if row.numel() < 1:
+        raise DataError(f"graph {graph}: y is its class, its number or its labels, not {y!r:.80}")
+    return np.asarray(row.detach().cpu().reshape(-1).numpy())
 
 
 def _whole_numbers(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
@@ -453,7 +464,7 @@ def from_networkx(
     graphs: Sequence[nx.Graph],
     y: Values,
     name: str,
-    attributes: tuple[str, str, str, str, str],
+    attributes: tuple[Names, str, Names, str, str],
     features: Features | None,
     task: Task | None,
     directed: bool,
@@ -462,15 +473,17 @@ def from_networkx(
     if directed:
         graphs = [g if g.is_directed() else g.to_directed(as_view=True) for g in graphs]
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
-    if features in ("labels", "attributes"):
-        check_node_attribute(graphs, node_label if features == "labels" else node_attributes, needed=False)
+    for key in {"labels": _listed(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
+        check_node_attribute(graphs, key, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]
     if y is None:
         missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
         if missing is not None:
-            raise DataError(f'graph {missing} has no class: give y, or set graph.graph["y"]')
+            raise DataError(
+                f'graph {missing} has no class: set graph.graph["y"], or give y to GraphDataset.from_networkx'
+            )
         y = [g.graph["y"] for g in graphs]
     y = y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y)
     if task is None and all(isinstance(value, Hashable) and not _is_fraction(value) for value in y):
@@ -481,20 +494,29 @@ def from_networkx(
         nodes_per_graph=sizes,
         edge_index=joined_edges([networkx_edges(g) for g in graphs], sizes),
         y=y if targets is None else np.zeros(len(y), dtype=np.int64),
-        node_labels=_column(nodes, node_label),
+        node_labels=_labels(nodes, node_label, "node"),
         node_attributes=_matrix(nodes, node_attributes),
         self_loop=_column(nodes, "self_loop"),
-        edge_labels=_column(edges, edge_label),
+        edge_labels=_labels(edges, edge_label, "edge"),
         edge_attributes=_matrix(edges, edge_attributes),
         edge_weight=_weights(graphs, edges, edge_weight),
         features=features,
         directed=directed,
     )
-    on_nodes = set.intersection(*map(set, nodes)) - {node_label, node_attributes, "self_loop"}
-    names = (edge_label, edge_attributes, edge_weight)
+    on_nodes = set.intersection(*map(set, nodes)) - {*_listed(node_label), node_attributes, "self_loop"}
+    names = (*_listed(edge_label), edge_attributes, edge_weight)
     on_edges = set[str]().union(*edges) - {key for key in names if _column(edges, key) is not None}
     not_read = name_unread(on_nodes, on_edges)
-    dataset = replace(dataset, label_attribute=node_label, attribute_names=(node_attributes,), not_read=not_read)
+    dataset = replace(
+        dataset,
+        label_attribute=node_label if isinstance(node_label, str) else ", ".join(_parts(node_label) or ()) or None,
+        attribute_names=(node_attributes,),
+        node_columns=_parts(node_label),
+        edge_columns=_parts(edge_label) if edges else None,
+        not_read=not_read,
+    )
+    if dataset.node_columns is not None and features in (None, "all"):
+        dataset = dataset.with_features("all")
     one_way = 0 if directed else sum(g.is_directed() and has_one_way_edges(networkx_edges(g)) for g in graphs)
     if one_way:
         dataset = replace(dataset, notes=(*dataset.notes, directions_note(name, one_way, len(graphs))))
@@ -536,6 +558,26 @@ def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
     return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
 
 
+def _parts(names: Names) -> tuple[str, ...] | None:
+    """What the parts of a label are called; None where it is one attribute."""
+    return tuple(names) if isinstance(names, list | tuple) else None
+
+
+def _listed(names: Names) -> tuple[Any, ...]:
+    return _parts(names) or (names,)
+
+
+def _labels(rows: list[dict[str, Any]], names: Names, what: str) -> list[Hashable] | None:
+    """[N] one attribute, None where some lack it; or tuples of several, which all have to have."""
+    parts = _parts(names)
+    if parts is None:
+        return _column(rows, names)  # type: ignore[arg-type]
+    for key in parts:
+        if rows and _column(rows, key) is None:
+            raise DataError(f"not every {what} has the attribute {key!r}")
+    return [tuple(row[key] for key in parts) for row in rows] if rows else None
+
+
 def _weights(graphs: Sequence[nx.Graph], rows: list[dict[str, Any]], key: str) -> NDArray[np.float64] | None:
     """[E] the attribute of all edges; None where some have none, a DataError for one that is no number."""
     column = _column(rows, key)
@@ -565,3 +607,127 @@ def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
         return np.asarray(column, dtype=np.float32).reshape(len(rows), -1)
     except (ValueError, TypeError):
         raise DataError(f"the attribute {key!r} is not the same number of numbers everywhere") from None
+
+
+# ---- whatever a user holds ----
+
+
+def from_graphs(graphs: Any, features: Features | None, task: Task | None, directed: bool) -> GraphDataset:
+    """Makes a data set of what a user holds: graphs of NetworkX or PyG in a list, or a data set of PyG or OGB.
+
+    Args:
+        graphs: The graphs, each with its target: ``graph.graph["y"]`` of NetworkX, ``data.y`` of PyG. SMILES have none.
+        features: What ``x`` holds, as :meth:`GraphDataset.from_pyg` and :meth:`GraphDataset.from_networkx` have it.
+        task: What the targets are, as these find out.
+        directed: Whether edges keep their directions.
+
+    Returns:
+        The data set. The split that OGB's data sets come with is the column ``split`` of ``graph_columns``.
+
+    Raises:
+        DataError: These are no graphs, or one of them is wrong; the message names it.
+    """
+    name = getattr(graphs, "name", None)
+    name = (PurePath(name).name if isinstance(name, str) else "") or "graphs"
+    found = check_graphs(graphs)
+    if isinstance(found, GraphDataset):
+        return found if features in (None, found.features) else found.with_features(features)
+    if kind_of(found) == "NetworkX":
+        dataset = GraphDataset.from_networkx(found, name=name, features=features, task=task, directed=directed)
+    else:
+        dataset = GraphDataset.from_pyg(found, name=name, features=features, task=task, directed=directed)
+    split = _own_split(graphs, len(found))
+    if split is None:
+        return dataset
+    parts = ", ".join(dict.fromkeys(filter(None, split)))
+    note = f"{name} has a split of its own ({parts}): split='column:split' takes it"
+    return replace(dataset, graph_columns={"split": split}, notes=(*dataset.notes, note))
+
+
+def _own_split(graphs: Any, count: int) -> tuple[str, ...] | None:
+    """[G] the part in which OGB's ``get_idx_split`` has each graph; None where it says nothing of these graphs."""
+    find = getattr(graphs, "get_idx_split", None)
+    if not callable(find) or getattr(graphs, "_indices", None) is not None:  # some graphs of it, in another order
+        return None
+    words = [""] * count
+    for part, members in find().items():
+        for number in np.asarray(members).reshape(-1).tolist():
+            words[number] = str(part)
+    return tuple(words)
+
+
+def check_graphs(graphs: Any) -> Any:
+    """A GraphDataset as it is, SMILES as the GraphDataset of their molecules, else a list of graphs of one kind.
+
+    An object array may have one column (``[G, 1]``), as scikit-learn's ``BaggingClassifier`` asks for, and a DataFrame.
+
+    Raises:
+        DataError: saying what is wrong, and with which graph.
+    """
+    import networkx as nx
+
+    if isinstance(graphs, GraphDataset):
+        if len(graphs) == 0:
+            raise DataError(f"{graphs.name} has no graphs")
+        return graphs
+    if isinstance(graphs, nx.Graph) or (hasattr(graphs, "edge_index") and kind_of([graphs])):
+        raise DataError("one graph is not a list of graphs: put it in one")
+    if getattr(graphs, "shape", ())[1:] == (1,) and len(graphs):  # also a data frame
+        graphs = np.asarray(graphs, dtype=object)[:, 0]
+    if isinstance(graphs, str | bytes | dict) or not hasattr(graphs, "__len__") or getattr(graphs, "ndim", 1) != 1:
+        shape = f" of shape {graphs.shape}" if hasattr(graphs, "shape") else ""
+        only = "; take its column of SMILES alone" if hasattr(graphs, "columns") else ""
+        raise DataError(
+            f"graphs come as a list of NetworkX graphs, PyG Data or SMILES, not as {type(graphs).__name__}{shape}{only}"
+        )
+    found = [_read_pair(g) if _is_pair(g) else g for g in graphs]
+    if not found:
+        raise DataError("there are no graphs: the list is empty")
+    if isinstance(found[0], GraphReference):
+        dataset, numbers = (
+            found[0].dataset,
+            [g.number for g in found if getattr(g, "dataset", None) is found[0].dataset],
+        )
+        if len(numbers) < len(found):
+            raise DataError("graphs of several data sets in one array: each numbers its categories in its own way")
+        return dataset.subset(numbers)
+    kinds = [kind_of([g]) for g in found]
+    for i, kind in enumerate(kinds):
+        if not kind:
+            what = type(found[i]).__name__
+            raise DataError(f"graph {i} is neither a NetworkX graph nor a PyG Data nor a SMILES but {what}")
+        if kind != kinds[0]:
+            raise DataError(f"graphs are all of one kind: graph 0 is of {kinds[0]}, graph {i} of {kind}")
+        if kind != "SMILES" and (len(found[i]) if kind == "NetworkX" else found[i].num_nodes) == 0:
+            raise DataError(f"graph {i} has no nodes")
+    return GraphDataset.from_smiles(found) if kinds[0] == "SMILES" else found
+
+
+def kind_of(graphs: Any) -> str:
+    """What graphs are: "GraphDataset", "NetworkX", "PyG", "SMILES", or "" for something else, by the first one."""
+    import networkx as nx
+
+    if isinstance(graphs, GraphDataset):
+        return "GraphDataset"
+    if isinstance(graphs[0], nx.Graph):
+        return "NetworkX"
+    if isinstance(graphs[0], str):
+        return "SMILES"
+    from torch_geometric.data import Data
+
+    return "PyG" if isinstance(graphs[0], Data) else ""
+
+
+def _is_pair(item: Any) -> bool:
+    """Whether a graph is a pair of a dictionary and a label, as OGB's library-agnostic data sets have it."""
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Mapping) and "edge_index" in item[0]
+
+
+def _read_pair(pair: tuple[Mapping[str, Any], Any]) -> Data:
+    """Such a graph as PyG's."""
+    from torch_geometric.data import Data
+
+    graph, y = pair
+    names = {"edge_index": "edge_index", "edge_feat": "edge_attr", "node_feat": "x"}
+    rows = {name: torch.as_tensor(graph[key]) for key, name in names.items() if graph.get(key) is not None}
+    return Data(**rows, num_nodes=graph.get("num_nodes"), y=y)

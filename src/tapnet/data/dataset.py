@@ -459,9 +459,9 @@ class GraphDataset:
         y: Sequence[Any] | None = None,
         *,
         name: str = "graphs",
-        node_label: str = "label",
+        node_label: str | Sequence[str] = "label",
         node_attributes: str = "attributes",
-        edge_label: str = "label",
+        edge_label: str | Sequence[str] = "label",
         edge_attributes: str = "attributes",
         edge_weight: str = "weight",
         features: Features | None = None,
@@ -478,13 +478,15 @@ class GraphDataset:
             y: The class of each graph, its number, or a list of several numbers or labels; by default
                 ``graph.graph["y"]``.
             name: The name of the data set.
-            node_label: The node attribute that holds a category.
+            node_label: The node attribute that holds a category; or a list of several, which every node has to have.
+                Each is a category of its own, and their embeddings are summed.
             node_attributes: The node attribute that holds numbers.
-            edge_label: The edge attribute that holds a category.
+            edge_label: The edge attribute that holds a category, or a list of several.
             edge_attributes: The edge attribute that holds numbers.
             edge_weight: The edge attribute that holds a weight; where two directions or parallel edges have different
                 ones, their mean counts.
-            features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+            features: What ``x`` holds; by default labels where they tell nodes apart, else degrees; ``"all"`` where
+                ``node_label`` is a list.
             task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default numbers with a fraction and
                 lists are what :func:`tapnet.data.targets.detect_task` finds, everything else is a class.
             directed: Whether the edges of a ``DiGraph`` keep their directions; those of a ``Graph`` go both ways.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -16,7 +16,7 @@ from tapnet.data import _molecule_arrays as arrays
 from tapnet.data.checks import graph_codes
 from tapnet.data.convert import assemble
 from tapnet.data.dataset import GraphDataset, Task
-from tapnet.data.targets import Targets, detect_task
+from tapnet.data.targets import Targets, detect_task, target_columns
 from tapnet.errors import DataError, SettingError
 from tapnet.files import printable
 
@@ -35,7 +35,7 @@ def from_smiles(
     """``GraphDataset.from_smiles``"""
     check_rdkit()
     texts = [str(text).strip() for text in smiles]
-    columns = None if y is None else _target_columns(y)
+    columns = None if y is None else target_columns(y)
     targets = None
     if columns is not None:
         lengths = {len(column) for column in columns.values()} or {0}
@@ -52,18 +52,6 @@ def from_smiles(
     remarks = () if targets is None else targets.remarks
     notes = copies_of_molecules(dataset, molecule_codes(dataset, read), targets)
     return replace(dataset, notes=(*remarks, *notes))
-
-
-def _target_columns(y: Any) -> dict[str, Sequence[Any]]:
-    """The target columns of a list, an array, a tensor, a mapping, or a Series or DataFrame of pandas."""
-    if isinstance(y, Mapping) or hasattr(y, "columns"):
-        return {str(key): list(y[key]) for key in (y if isinstance(y, Mapping) else y.columns)}
-    values = y.tolist() if hasattr(y, "tolist") else list(y)
-    if any(isinstance(row, list | tuple) for row in values):
-        if len({len(row) if isinstance(row, list | tuple) else -1 for row in values}) > 1:
-            raise DataError("y does not have the same number of targets for every molecule")
-        return {f"target {i + 1}": column for i, column in enumerate(zip(*values, strict=True))}
-    return {str(getattr(y, "name", None) or "y"): values}
 
 
 def name_invalid(texts: Sequence[str], places: Sequence[object], total: int | None = None) -> str:

@@ -104,6 +104,18 @@ def detect_task(
     return Targets(chosen, numbers.astype(np.float32), (), note, tuple(cells), tuple(remarks))
 
 
+def target_columns(y: Any) -> dict[str, Sequence[Any]]:
+    """The target columns of a list, an array, a tensor, a mapping, or a Series or DataFrame of pandas."""
+    if isinstance(y, Mapping) or hasattr(y, "columns"):
+        return {str(key): list(y[key]) for key in (y if isinstance(y, Mapping) else y.columns)}
+    values = y.tolist() if hasattr(y, "tolist") else list(y)
+    if any(isinstance(row, list | tuple) for row in values):
+        if len({len(row) if isinstance(row, list | tuple) else -1 for row in values}) > 1:
+            raise DataError("y does not have the same number of targets for every graph")
+        return {f"target {i + 1}": column for i, column in enumerate(zip(*values, strict=True))}
+    return {str(getattr(y, "name", None) or "y"): values}
+
+
 class _Table:
     """Target columns, and what their rows are called in errors."""
 

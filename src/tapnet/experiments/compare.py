@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +31,7 @@ from tapnet.experiments.statistics import (
 from tapnet.experiments.summary import machines_note, or_null, system_name
 from tapnet.experiments.trial import digest
 from tapnet.files import printable
-from tapnet.io.load import check_features, load_dataset
+from tapnet.io.load import AnyDataset, check_features, load_dataset
 from tapnet.models.registry import BASELINES, find_model
 from tapnet.nn.pool.registry import find_name
 from tapnet.training.metrics import METRICS, find_metrics
@@ -40,7 +41,7 @@ NOT_SHARED = {"model", "pool", "conv", "devices", "final", "out", "settings"}  #
 
 
 def compare(
-    dataset: str | Path | GraphDataset,
+    dataset: AnyDataset,
     systems: Sequence[str],
     *,
     reference: str | None = None,
@@ -61,7 +62,8 @@ def compare(
     does only what is missing, and one with other systems adds them.
 
     Args:
-        dataset: a name (``"MUTAG"``), a path as `load_dataset` takes it, or a data set.
+        dataset: a name (``"MUTAG"``), a path, or a data set in memory (ours, PyG's, OGB's, a list of graphs, a
+            DataFrame with SMILES), as `load_dataset` takes it.
         systems: names of systems; ``"tapnet:topk"`` is TAPNet with another pooling layer, and
             ``"tapnet:package.module:Class"`` with one of the user's own.
         reference: the system that the others are compared with; None means the first.
@@ -99,9 +101,10 @@ def compare(
     chosen = _parse_systems(systems)
     reference = _find_reference(reference, list(chosen))
     features, reading = check_features(options.get("features")), options.get("reading") or {}
-    data = dataset
-    if not isinstance(data, GraphDataset):
-        data = load_dataset(data, options.get("data_dir"), features=features, **reading)
+    if isinstance(dataset, GraphDataset):
+        data = dataset
+    else:
+        data = load_dataset(dataset, options.get("data_dir"), features=features, **reading)
     data = data if features in (None, data.features) else data.with_features(features)
     (measure,) = find_metrics(metric, data.task)[:1]
     for name, (model, given) in chosen.items():  # whatever does not fit is said before anything is trained
@@ -121,13 +124,14 @@ def compare(
         "epochs": epochs,
     }
     shared |= {"metric": measure.name, "split": split, "jobs": jobs, **options}
+    given_data = dataset if isinstance(dataset, str | os.PathLike) else data  # what is in memory is converted once
     folder = None if out is None else Path(str(out).replace("{run}", _comparison_name(data, protocol, shared)))
     runs = {}
     with keeping_processes():
         for name, (model, given) in chosen.items():
             own = None if folder is None else folder / folder_name(name)
             try:
-                runs[name] = cross_validate(dataset, model, out=own, **given, **shared)
+                runs[name] = cross_validate(given_data, model, out=own, **given, **shared)
             except Interrupted as stopped:
                 raise Interrupted(f"{name}: {stopped}; {len(runs)} of {len(chosen)} systems are done") from None
     table = compare_runs(runs, reference=reference, metric=measure.name)

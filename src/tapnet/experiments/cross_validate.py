@@ -25,6 +25,7 @@ from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial, digest
 from tapnet.files import printable
 from tapnet.inference.model_file import FINAL_MODEL, read_model
+from tapnet.io.load import AnyDataset
 from tapnet.io.splits import write_splits
 from tapnet.models.registry import find_model
 from tapnet.progress import counting
@@ -101,7 +102,7 @@ class CrossValidation(Summary):
 
 
 def cross_validate(
-    dataset: str | Path | GraphDataset,
+    dataset: AnyDataset,
     model: str = "tapnet",
     *,
     pool: str | type | None = None,
@@ -141,7 +142,8 @@ def cross_validate(
     those that were interrupted continue from their last checkpoint, to the same numbers.
 
     Args:
-        dataset: a name (``"MUTAG"``), a path as `load_dataset` takes it, or a data set.
+        dataset: a name (``"MUTAG"``), a path, or a data set in memory (ours, PyG's, OGB's, a list of graphs, a
+            DataFrame with SMILES), as `load_dataset` takes it.
         model: the name of the system.
         pool: the pooling layer of TAPNet: a name, ``"package.module:Class"``, or a class of the user's own.
         conv: its convolution: ``"gcn"``, ``"gin"``, ``"gine"`` (reads edges), ``"sage"``, ``"gat"``, a class of PyG or

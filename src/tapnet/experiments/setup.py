@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from tapnet.experiments.store import Store
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.files import printable
 from tapnet.io.graph_folder import require_targets
-from tapnet.io.load import check_features, load_dataset
+from tapnet.io.load import AnyDataset, check_features, load_dataset
 from tapnet.io.splits import choose_splits
 from tapnet.machine import require_reproducible
 from tapnet.models.registry import find_model
@@ -104,7 +105,7 @@ class Setup:
 
 
 def prepare_run(
-    dataset: str | Path | GraphDataset,
+    dataset: AnyDataset,
     model: str,
     *,
     protocol: str,
@@ -173,7 +174,7 @@ def prepare_run(
     else:
         data = load_dataset(dataset, data_dir, features=features, **options_of_reading)
     data = data if features in (None, data.features) else data.with_features(features)
-    source = "" if isinstance(dataset, GraphDataset) else str(dataset)
+    source = str(dataset) if isinstance(dataset, str | os.PathLike) else ""
     require_targets(data)
     if data.task not in spec.tasks or (class_weight is not None and data.task != "classification"):
         what = f"the model {model} predicts classes" if data.task not in spec.tasks else "class_weight is for classes"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapnet.data.dataset import Features, GraphDataset
+from tapnet.data.dataset import Features
 from tapnet.errors import DataError, DataNote
 from tapnet.experiments.backends.pool import Event, keeping_processes
 from tapnet.experiments.cross_validate import run_name
@@ -32,6 +32,7 @@ from tapnet.experiments.store import Store
 from tapnet.experiments.summary import or_null
 from tapnet.experiments.trial import Trial, TrialResult
 from tapnet.files import read_regular, write_atomically
+from tapnet.io.load import AnyDataset
 from tapnet.training.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def load_settings(file: str | Path) -> tuple[str | None, dict[str, Any]]:
 
 
 def tune(
-    dataset: str | Path | GraphDataset,
+    dataset: AnyDataset,
     model: str = "tapnet",
     *,
     pool: str | type | None = None,

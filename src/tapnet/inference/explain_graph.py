@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tapnet.data._molecule_arrays import ATOM_COLUMNS
+from tapnet.data.convert import check_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import MixedFeatures
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError, TapnetError
@@ -33,7 +34,6 @@ from tapnet.inference.explanation import (
     LayerExplanation,
     NodeAttribution,
 )
-from tapnet.inference.inputs import check_graphs, kind_of
 from tapnet.inference.model import SavedModel
 from tapnet.inference.training_data import load_graphs
 from tapnet.io.graph_file import read_graph

@@ -1,4 +1,4 @@
-"""Graphs as users hold them (NetworkX, PyG, GraphDataset), checked and made into one GraphDataset."""
+"""Graphs to predict, as users hold them (NetworkX, PyG), read as a model reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from tapnet.data.convert import check_node_attribute, unread_of_pyg
-from tapnet.data.dataset import Features, GraphDataset, GraphReference
+from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,63 +19,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     Graph: TypeAlias = nx.Graph | Data
-    Graphs: TypeAlias = GraphDataset | Sequence[nx.Graph] | Sequence[Data] | NDArray[np.object_]
-
-
-def check_graphs(graphs: Any) -> Any:
-    """A GraphDataset as it is, else a list of graphs of one kind.
-
-    An object array may have one column (``[G, 1]``), as scikit-learn's ``BaggingClassifier`` asks for.
-
-    Raises:
-        DataError: saying what is wrong, and with which graph.
-    """
-    import networkx as nx
-
-    if isinstance(graphs, GraphDataset):
-        if len(graphs) == 0:
-            raise DataError(f"{graphs.name} has no graphs")
-        return graphs
-    if isinstance(graphs, nx.Graph) or (hasattr(graphs, "edge_index") and kind_of([graphs])):
-        raise DataError("one graph is not a list of graphs: put it in one")
-    if getattr(graphs, "shape", ())[1:] == (1,) and len(graphs):  # also a data frame
-        graphs = np.asarray(graphs, dtype=object)[:, 0]
-    if isinstance(graphs, str | bytes | dict) or not hasattr(graphs, "__len__") or getattr(graphs, "ndim", 1) != 1:
-        shape = f" of shape {graphs.shape}" if hasattr(graphs, "shape") else ""
-        raise DataError(f"graphs come as a list of NetworkX graphs or PyG Data, not as {type(graphs).__name__}{shape}")
-    found = list(graphs)
-    if not found:
-        raise DataError("there are no graphs: the list is empty")
-    if isinstance(found[0], GraphReference):
-        dataset, numbers = (
-            found[0].dataset,
-            [g.number for g in found if getattr(g, "dataset", None) is found[0].dataset],
-        )
-        if len(numbers) < len(found):
-            raise DataError("graphs of several data sets in one array: each numbers its categories in its own way")
-        return dataset.subset(numbers)
-    kinds = [kind_of([g]) for g in found]
-    for i, kind in enumerate(kinds):
-        if not kind:
-            raise DataError(f"graph {i} is neither a NetworkX graph nor a PyG Data but {type(found[i]).__name__}")
-        if kind != kinds[0]:
-            raise DataError(f"graphs are all of one kind: graph 0 is of {kinds[0]}, graph {i} of {kind}")
-        if (len(found[i]) if kind == "NetworkX" else found[i].num_nodes) == 0:
-            raise DataError(f"graph {i} has no nodes")
-    return found
-
-
-def kind_of(graphs: Any) -> str:
-    """What graphs are: "GraphDataset", "NetworkX", "PyG", or "" for something else; the first one is looked at."""
-    import networkx as nx
-
-    if isinstance(graphs, GraphDataset):
-        return "GraphDataset"
-    if isinstance(graphs[0], nx.Graph):
-        return "NetworkX"
-    from torch_geometric.data import Data
-
-    return "PyG" if isinstance(graphs[0], Data) else ""
+    Graphs: TypeAlias = GraphDataset | Sequence[nx.Graph] | Sequence[Data] | Sequence[str] | NDArray[Any]
 
 
 def from_networkx(

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tapnet.data.convert import check_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
 from tapnet.errors import DataError
@@ -23,7 +24,7 @@ from tapnet.files import printable, read_regular
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.calibration import calibrate
 from tapnet.inference.ensemble import Ensemble, networks_of
-from tapnet.inference.inputs import check_graphs, from_networkx, from_pyg, kind_of
+from tapnet.inference.inputs import from_networkx, from_pyg
 from tapnet.inference.model_file import (
     MAX_RUN_BYTES,
     RUN,
@@ -322,8 +323,8 @@ class SavedModel:
         """Predicts the class of graphs.
 
         Args:
-            graphs: a GraphDataset; a list of NetworkX graphs or PyG ``Data``; or a data set by name or path: also a
-                .graphml or .json file, or a folder of them.
+            graphs: a GraphDataset; a list of NetworkX graphs, PyG ``Data`` or SMILES (an array or a Series, too); or a
+                data set by name or path: also a .graphml or .json file, or a folder of them.
             data_dir: the folder with data sets by name.
             allow_unknown: whether to predict graphs none of whose node categories (or degrees) a training graph had.
             confidence: such as 0.9, for sets of classes or intervals of numbers that are right for this share of

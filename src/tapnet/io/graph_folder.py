@@ -633,14 +633,17 @@ def require_targets(dataset: GraphDataset) -> None:
             raise DataError(f"{dataset.name}: every graph has the same targets; there is nothing to learn")
         return
     if dataset.classes == (None,):
+        what = dataset.source or dataset.name
+        if dataset.smiles is not None and not dataset.source and not dataset.graph_columns:
+            raise DataError(f"{what}: no target is known; give y, as in GraphDataset.from_smiles(smiles, y)")
         if dataset.smiles is not None:
             columns = ", ".join(filter(None, dataset.graph_columns or ()))
             columns = f": {printable(columns)[:200]}" if columns else " (it has none so far)"
-            raise DataError(f"{dataset.source}: no target is known; name the column to predict{columns}")
+            raise DataError(f"{what}: no target is known; name the column to predict{columns}")
         if len(dataset) == 1:
-            raise DataError(f"{dataset.source}: one graph; to train, give the folder of all graphs and their {LABELS}")
+            raise DataError(f"{what}: one graph; to train, give the folder of all graphs and their {LABELS}")
         raise DataError(
-            f"{dataset.source}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
+            f"{what}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
             f"a header (graph,class), then one line per graph (first.graphml,ring); or their targets into {TARGETS}"
         )
     check_classes(dataset.name, dataset.classes, len(dataset))

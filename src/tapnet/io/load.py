@@ -1,27 +1,50 @@
-"""``load_dataset``: from a name or a path to a GraphDataset."""
+"""``load_dataset``: from a name, a path, or what a user holds in memory to a GraphDataset."""
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, Protocol, TypeAlias, get_args
+
+from torch.utils.data import Dataset
 
 from tapnet.data.catalog import find_entry, names_by_count
+from tapnet.data.convert import from_graphs
 from tapnet.data.dataset import Features, GraphDataset, Task
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.files import reading
 from tapnet.io import parsed_cache
 from tapnet.io.dataset_files import Layout
 from tapnet.io.download import is_intact
 from tapnet.io.locate import find
+from tapnet.io.molecules import read_dataframe
 from tapnet.io.read import read_layout
 from tapnet.io.tu_parts import read_large_tu
 
+ACCEPTED = (
+    "a data set is a name, a path, a GraphDataset, a data set of PyG or OGB, a list of PyG Data or NetworkX graphs, "
+    "or a DataFrame with a column of SMILES"
+)
+
+
+class DataFrame(Protocol):
+    """A table of pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of its columns."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+AnyDataset: TypeAlias = str | Path | GraphDataset | Sequence[Any] | Dataset[Any] | DataFrame
+
 
 def load_dataset(
-    name_or_path: str | Path,
+    name_or_path: AnyDataset,
     data_dir: str | Path | None = None,
     *,
     features: Features | None = None,
@@ -32,7 +55,7 @@ def load_dataset(
     threshold: float | None = None,
     directed: bool = False,
 ) -> GraphDataset:
-    """Loads a data set by its name or from its files. What was parsed is cached.
+    """Loads a data set by its name, from its files, or from what is in memory. What was parsed of files is cached.
 
     A name is looked up in ``data_dir`` or the folder TAPNET_DATA, in this package (MUTAG), in the user's cache, and is
     downloaded into it last.
@@ -40,7 +63,10 @@ def load_dataset(
     Args:
         name_or_path: A name such as ``"MUTAG"``, or a path: a TU folder, a .zip of one, a one-file text, a folder of
             graphs in GraphML or JSON, the file of one graph, a folder of matrices (.npy, .npz, .csv), or molecules
-            (.csv or .tsv with SMILES, .smi, .sdf).
+            (.csv or .tsv with SMILES, .smi, .sdf). Or what is in memory: a data set of PyG or OGB, a list of PyG
+            ``Data`` with ``y`` or of NetworkX graphs with ``graph.graph["y"]``, or a pandas DataFrame with a column of
+            SMILES, which is read as the same table in a .csv would be. The split of an OGB data set is taken by
+            ``split="column:split"`` of `cross_validate`. A ``GraphDataset`` is left as it is.
         data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
         features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
             as integer categories) or ``"attributes"`` (floats). By default what the paper uses, and for sets that it
@@ -58,7 +84,7 @@ def load_dataset(
     Raises:
         DatasetNotFoundError: There is no such data set.
         DownloadError: The download failed.
-        DataError: A file is wrong; the message names the file and, where it can, the line.
+        DataError: A file is wrong; the message names the file and, where it can, the line. Or this is no data set.
         SettingError: ``data_dir`` is not a folder, or the data set has no such features.
 
     Example:
@@ -66,6 +92,11 @@ def load_dataset(
         >>> load_dataset("MUTAG")
         GraphDataset('MUTAG', graphs=188, nodes=3371, edges=3721, classes=2, labels=7)
     """
+    if not isinstance(name_or_path, str | os.PathLike):
+        dataset = _from_memory(name_or_path, features, smiles, target, task, threshold, directed)
+        if not isinstance(name_or_path, GraphDataset):
+            _show_notes(dataset)
+        return dataset
     with reading(name_or_path):
         layout, place = find(name_or_path, data_dir, download=download)
         options = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
@@ -73,8 +104,7 @@ def load_dataset(
             dataset = read_layout(layout, directed=directed, **options)  # type: ignore[arg-type]
         else:
             dataset = parsed_cache.load(layout) or _read(layout, place)
-    for note in dataset.notes:  # of a parsed copy, too: what is left out is left out again
-        warnings.warn(note, stacklevel=2)
+    _show_notes(dataset)  # of a parsed copy, too: what is left out is left out again
     dataset = replace(dataset, source=str(layout.root), place=place)
     entry = find_entry(layout.prefix) if place == "path" else find_entry(str(name_or_path))
     if layout.kind in ("molecules", "matrices") or dataset.task != "classification":
@@ -87,6 +117,39 @@ def load_dataset(
     if wanted == "labels" and features is None and dataset.node_labels is None:
         wanted = dataset.features  # somebody's own data under the name of one of the paper's sets
     return dataset if wanted == dataset.features else dataset.with_features(wanted)
+
+
+def _show_notes(dataset: GraphDataset) -> None:
+    for note in dataset.notes:
+        warnings.warn(note, DataNote, stacklevel=3)
+
+
+def _from_memory(
+    source: Any,
+    features: Features | None,
+    smiles: str | None,
+    target: str | Sequence[str] | None,
+    task: Task | None,
+    threshold: float | None,
+    directed: bool,
+) -> GraphDataset:
+    """What is no file; the options are those of `load_dataset`."""
+    is_table = hasattr(source, "columns")
+    of_files = {"threshold": threshold, **({} if is_table else {"smiles": smiles, "target": target})}
+    if given := [name for name, value in of_files.items() if value is not None]:
+        raise SettingError(f"{given[0]} is for tables and files, and this is a {type(source).__name__}")
+    if is_table:
+        if directed:
+            raise SettingError("the bonds of molecules have no directions")
+        dataset = read_dataframe(source, smiles, target, task)
+        return dataset if features in (None, dataset.features) else dataset.with_features(features)
+    if isinstance(source, GraphDataset):
+        if task is not None or directed:
+            raise SettingError(f"{source.name} is a data set already: task and directed are chosen where it is made")
+        return source if features in (None, source.features) else source.with_features(features)
+    if isinstance(source, Mapping) or not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
+        raise DataError(f"{ACCEPTED}, not {type(source).__name__}")
+    return from_graphs(source, features, task, directed)
 
 
 def _read(layout: Layout, place: str) -> GraphDataset:

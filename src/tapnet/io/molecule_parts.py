@@ -224,7 +224,7 @@ class MoleculeParts:
             good = {i for i, atoms in zip(chosen, found.num_atoms.tolist(), strict=True) if atoms}
             for i, ((line, _), text) in enumerate(zip(chunk, texts, strict=True)):
                 if i not in good:
-                    (invalid if text else empty).add(line, text)
+                    (invalid if text else empty).add(f"line {line}", text)
             valid += [len(waiting) + i for i in sorted(good)]
             waiting += [row for _, row in chunk]
             new = found.valid()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from tapnet.data.molecules import (
 from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, detect_task, is_gap
 from tapnet.errors import DataError
 from tapnet.files import printable
-from tapnet.io.archive import read_content
+from tapnet.io.archive import Place, read_content
 from tapnet.io.dataset_files import molecules_name
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.tables import Table, decode_table, parse_table
@@ -44,6 +44,7 @@ ID_COLUMN = re.compile(r"((^|.*[ _-])(id|cid|cas|index|idx)|num|no\.?|unnamed: 0
 DAMAGED_GZ = (OSError, EOFError, zlib.error)
 SMI_HEADER = ("smiles", "name")
 NO_MOLECULES = "holds no molecules"
+DATAFRAME_GAPS = ("nan", "None", "<NA>", "NaT")
 SDF_FIELD = re.compile(r"^> .*?<([^>\n]+)>[^\n]*\n(.*?)(?:\n[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -115,7 +116,55 @@ def read_molecule_table(
     """``read_molecules``, and the table with all its rows."""
     check_rdkit()
     path = Path(path)
-    table = _read_table(path)
+    return _read_rows(_read_table(path), smiles, target, task, name or molecules_name(path), str(path))
+
+
+def read_dataframe(
+    frame: Any, smiles: str | None = None, target: str | Sequence[str] | None = None, task: Task | None = None
+) -> GraphDataset:
+    """``read_molecules`` of a DataFrame (of pandas or polars), whose rows are called by their index.
+
+    Args:
+        frame: The table.
+        smiles: The column of SMILES.
+        target: The column with the target, or several.
+        task: What these hold.
+
+    Returns:
+        The data set, called ``molecules``.
+
+    Raises:
+        DataError: No column is called SMILES, no molecule is valid, or the target is not clear.
+        SettingError: RDKit is not installed.
+    """
+    check_rdkit()
+    header = tuple(map(str, frame.columns))
+    if twice := [name for i, name in enumerate(header) if name in header[:i]]:
+        raise DataError(f"DataFrame: two columns are called {printable(twice[0])!r}")
+    columns = [[_cell_text(value) for value in frame[name]] for name in frame.columns]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    if not rows:
+        raise DataError(f"DataFrame: {NO_MOLECULES}")
+    table = _DataFrameCells(Path("DataFrame"), header, rows, list(getattr(frame, "index", range(len(rows)))), mark="")
+    return _read_rows(table, smiles, target, task, "molecules", "").dataset
+
+
+def _cell_text(value: Any) -> str:
+    """A value as a .csv has it; gaps are empty."""
+    text = str(value)
+    return "" if not isinstance(value, str) and text in DATAFRAME_GAPS else text
+
+
+def _read_rows(
+    table: MoleculeCells,
+    smiles: str | None,
+    target: str | Sequence[str] | None,
+    task: Task | None,
+    name: str,
+    source: str,
+) -> MoleculeTable:
+    """The molecules of a table, as ``read_molecules`` says."""
+    path = table.path
     columns = Columns.choose(table, smiles, target)
     if task is not None and target is None and not columns.targets:
         raise DataError(f"{path}: which column is the target? The columns are {table.listed()}; name one or several")
@@ -124,27 +173,26 @@ def read_molecule_table(
     remarks: tuple[str, ...] = ()
     for i, text in enumerate(texts):
         if not text:
-            empty.add(table.lines[i])
+            empty.add(table.place(i))
     kept = [i for i, text in enumerate(texts) if text]
     if not kept:
         raise columns.no_molecule(path)
     if columns.targets:
-        targets = _targets(table, columns.targets, task, kept, path)
+        targets = _targets(table, columns.targets, task, kept)
         remarks = targets.remarks
         for i in np.flatnonzero(~targets.known):
-            no_target.add(table.lines[kept[i]])
+            no_target.add(table.place(kept[i]))
         kept = [kept[i] for i in np.flatnonzero(targets.known)]
         task = targets.task
-    name = name or molecules_name(path)
     chosen = [texts[i] for i in kept]
-    read = _read_large(chosen, name, str(path)) or _read_all(chosen, name, str(path))
+    read = _read_large(chosen, name, source) or _read_all(chosen, name, source)
     for i, valid in zip(kept, read.valid, strict=True):
         if not valid:
-            invalid.add(table.lines[i], texts[i])
+            invalid.add(table.place(i), texts[i])
     if read.plain is None:
         raise invalid.nothing_left(path)
     kept = [i for i, valid in zip(kept, read.valid, strict=True) if valid]
-    found = _targets(table, columns.targets, task, kept, path) if columns.targets else None
+    found = _targets(table, columns.targets, task, kept) if columns.targets else None
     cells = {key: tuple(table.rows[i][c] for i in kept) for c, key in enumerate(table.header)}
     names = cells.get(columns.names or "")
     names = names if names and any(map(str.strip, names)) else None
@@ -158,10 +206,10 @@ def read_molecule_table(
     return MoleculeTable(table.header, table.rows, dataset, kept)
 
 
-def _targets(table: MoleculeCells, names: Sequence[str], task: Task | None, rows: Sequence[int], path: Path) -> Targets:
+def _targets(table: MoleculeCells, names: Sequence[str], task: Task | None, rows: Sequence[int]) -> Targets:
     cells = {name: table.column(name) for name in names}
     columns = {name: [column[i] for i in rows] for name, column in cells.items()}
-    return detect_task(columns, task, [f"{path}:{table.lines[i]}" for i in rows])
+    return detect_task(columns, task, [table.where(i) for i in rows])
 
 
 # ---- the graphs of molecules ----
@@ -224,11 +272,11 @@ class LeftOut:
     places: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
-    def add(self, line: int, text: str = "") -> None:
-        """A row that begins in a line; ``text`` is the molecule that is not valid."""
+    def add(self, place: str, text: str = "") -> None:
+        """A row that stands somewhere; ``text`` is the molecule that is not valid."""
         self.count += 1
         if len(self.places) < SHOWN:
-            self.places.append(f"line {line}")
+            self.places.append(place)
             self.texts.append(text)
 
     def named(self) -> str:
@@ -241,7 +289,7 @@ class LeftOut:
         """One sentence, where the table has so many rows."""
         return f"{self.count} of {rows} rows are left out, {self.why}: {self.named()}"
 
-    def nothing_left(self, path: Path) -> DataError:
+    def nothing_left(self, path: Place) -> DataError:
         """The error where every row with a molecule is left out."""
         return DataError(f"{path}: no row has a valid molecule: {self.named()}")
 
@@ -268,7 +316,7 @@ class Columns(NamedTuple):
             raise DataError(f"{table.path}: the column {chosen} holds the molecules and cannot be the target")
         return cls(chosen, tuple(targets), next((n for n in named if n not in targets), None))
 
-    def no_molecule(self, path: Path) -> DataError:
+    def no_molecule(self, path: Place) -> DataError:
         """The error where no row has a molecule."""
         return DataError(f"{path}: no row has a molecule in the column {printable(self.smiles)}")
 
@@ -310,6 +358,16 @@ class MoleculeCells(Table):
                 f"{self.path}: which column is the target? It could be {self.listed(found)}; name one or several"
             )
         return found
+
+
+class _DataFrameCells(MoleculeCells):
+    """A DataFrame as such a table; its "lines" are the values of its index."""
+
+    def place(self, row: int) -> str:
+        return f"row {printable(self.lines[row])}"
+
+    def where(self, row: int) -> str:
+        return f"{self.path}, {self.place(row)}"
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:

@@ -59,6 +59,14 @@ class Table(NamedTuple):
     lines: list[int]
     mark: str = ","
 
+    def place(self, row: int) -> str:
+        """Where a row stands, for a message that names the file already."""
+        return f"line {self.lines[row]}"
+
+    def where(self, row: int) -> str:
+        """The file and the line of a row, for a message."""
+        return f"{self.path}:{self.lines[row]}"
+
     def column(self, name: str) -> list[str]:
         """The cells of a column; numbers with decimal commas have points."""
         cells = self._cells(name)
@@ -293,7 +301,7 @@ def _read_targets(table: Table, there: Sequence[str], target: str | Sequence[str
     targets = _targets(table, names, task, rows)
     notes += [f"{table.path}: {remark}" for remark in targets.remarks]
     if not targets.known.all():
-        lines = [f"line {table.lines[row]}" for row in np.flatnonzero(~targets.known)]
+        lines = [table.place(row) for row in np.flatnonzero(~targets.known)]
         notes.append(f"{table.path}: {len(lines)} of {len(rows)} graphs are left out, without a target: {_some(lines)}")
         rows = np.flatnonzero(targets.known).tolist()
         targets = _targets(table, names, targets.task, rows)
@@ -308,7 +316,7 @@ def _read_targets(table: Table, there: Sequence[str], target: str | Sequence[str
 def _targets(table: Table, names: Sequence[str], task: Task | None, rows: Sequence[int]) -> Targets:
     columns = {name: table.column(name) for name in names}
     cells = {name: [column[row] for row in rows] for name, column in columns.items()}
-    return detect_task(cells, task, [f"{table.path}:{table.lines[row]}" for row in rows])
+    return detect_task(cells, task, [table.where(row) for row in rows])
 
 
 def _target_columns(table: Table, others: Sequence[str]) -> Sequence[str]:
