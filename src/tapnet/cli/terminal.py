@@ -13,7 +13,7 @@ from rich.table import Table
 
 from tapnet.cli.app import print_error
 from tapnet.experiments.backends.pool import Event, OnEvent
-from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
+from tapnet.experiments.progress import have_several_seeds, is_one_system, is_watched, label_of, progress_bars, score_of
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 from tapnet.training.baseline import baseline_in_words
@@ -33,18 +33,18 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
         with progress_bars(trials, done) as show:
             yield show
     else:
-        yield fold_lines(is_one_system(trials))
+        yield fold_lines(is_one_system(trials), have_several_seeds(trials))
 
 
-def fold_lines(one_system: bool = True) -> OnEvent:
-    """Prints one line per fold on standard error."""
+def fold_lines(one_system: bool = True, several_seeds: bool = False) -> OnEvent:
+    """Prints one line per fold on standard error; the system and the seed only where there are others."""
 
     def show(event: Event) -> None:
-        about = f"{event.trial.dataset} {label_of(event, one_system)}"
+        about = f"{event.trial.dataset} {label_of(event, one_system, several_seeds)}"
         if event.epoch == 0:
             print_error(f"{about}: waiting for it")
         if event.epoch == event.trial.training.epochs:
-            print_error(f"{about}: {METRICS[event.trial.test_metric].in_words(event.accuracy)}")
+            print_error(f"{about}: {score_of(event)}")
 
     return show
 
@@ -75,7 +75,9 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
         number = [str(r.trial.seed), str(r.trial.fold)] if several else [str(r.trial.fold)]
         table.add_row(*number, *scores, *epochs, f"{r.seconds:.1f}", *diverged)
     console.print(nested if nested is not None else table)
-    printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol" if paper else ""
+    printed = ""
+    if paper and "accuracy" in columns:
+        printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol"
     console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")
     if by_epoch and run.other_readings:
         metric = METRICS[run.metric]
@@ -222,8 +224,9 @@ def print_pools(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
                 console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
             console.print(escape(row["about"]), soft_wrap=True)
             for title in ("parameters", "losses", "cost", "memory"):
-                value = ", ".join(row[title]) if title == "losses" else row[title]
-                console.print(f"  {title}: {'none' if value in ('', None) else escape(str(value))}", soft_wrap=True)
+                value = ", ".join(row[title]) or "none" if title == "losses" else row[title]
+                if value not in ("", None):  # of a layer of one's own it may not be known
+                    console.print(f"  {title}: {escape(str(value))}", soft_wrap=True)
     else:
         table = _table("name", "kind", "paper", ">parameters", "what is kept or merged; losses, time and memory")
         table.columns[0].no_wrap = True
