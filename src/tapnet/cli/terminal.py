@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -182,12 +183,15 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
         console.print(f"[bold]{row['name']}[/]  {row['system']}{parameters}")
         console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
         console.print(escape(row["about"]))
+        about = {**row["about_settings"], **row["about_training"]}
         tables = {"settings, on MUTAG": row["settings"], "training": row["training"], "tried by tune": row["search"]}
         for title, values in tables.items():
             console.print(f"[dim]{title}[/]" if values else "")
-            for name, value in values.items():
-                shown = list(value) if isinstance(value, tuple) else value
-                console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
+            shown = {name: f"{name} = {v if isinstance(v, str) else json.dumps(v)}" for name, v in values.items()}
+            width = max(map(len, shown.values()), default=0)
+            for name, line in shown.items():
+                said = f"  [dim]{escape(about[name])}[/]" if values is not row["search"] else ""
+                console.print(f"  {escape(line.ljust(width) if said else line)}{said}", soft_wrap=True)
 
 
 def print_trained_models(rows: Sequence[Mapping[str, Any]]) -> None:
