@@ -51,13 +51,53 @@ def test_the_command_adds_columns(run, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(run), "new.csv", "--out", "out.csv"])
     with pytest.raises(SystemExit) as end:
         main()
-    assert not end.value.code
+    assert end.value.code == 1  # a row could not be read
     with (tmp_path / "out.csv").open() as file:
         header, first, second, third = csv.reader(file)
     assert header == ["id", "smiles", "remark", "predicted logS", "distance", "unlike_training"]
     assert first[:3] == ["1", "CCO", "a, b"]
     assert second == ["2", "C1CC", "ring", "", "", ""]
     float(first[3]), float(third[3])
+
+
+@pytest.mark.parametrize(
+    ("words", "count"), [(["new.csv"], 2), (["new.csv", "--format", "jsonl"], 2), (["new.csv", "more.csv"], 3)]
+)
+def test_rows_that_cannot_be_read_are_counted_and_the_exit_code_says_so(
+    run, tmp_path, monkeypatch, capsys, words, count
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.csv").write_text(f"{TABLE}4,,\n")
+    (tmp_path / "more.csv").write_text("smiles\nCC\n")
+    monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(run), *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    said = capsys.readouterr().err
+    assert f"{count} graphs predicted, 2 could not be read" in said
+    assert "line 3" in said
+
+
+@pytest.mark.parametrize(
+    ("mark", "file", "number"), [(";", "new.csv", "0,5"), ("\t", "new.tsv", "0.5"), (";", "new.csv", "0.5")]
+)
+def test_a_table_comes_back_with_its_own_marks(run, tmp_path, monkeypatch, mark, file, number):
+    monkeypatch.chdir(tmp_path)
+    lines = [["smiles", "dose", "remark"], ["CCO", number, "a, b"], ["CN", "-", " 1.5"], ["OCC", "2", "say x"]]
+    (tmp_path / file).write_text("".join(mark.join(line) + "\n" for line in lines))
+    monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(run), file, "--out", "out.csv"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    with (tmp_path / "out.csv").open(newline="") as found:
+        header, *rows = csv.reader(found, delimiter=mark)
+    assert header == [*lines[0], "predicted logS", "distance", "unlike_training"]
+    assert [row[:3] for row in rows] == lines[1:]
+    point, other = (",", ".") if "," in number else (".", ",")
+    assert all(point in row[3] and other not in row[3] + row[4] for row in rows)
+    model = tapnet.load_model(run)
+    wanted = model.predict(file).values[:, 0]
+    assert [float(row[3].replace(",", ".")) for row in rows] == pytest.approx(wanted, rel=1e-5)
 
 
 def test_a_table_without_molecules_is_refused(run, tmp_path):

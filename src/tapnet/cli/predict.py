@@ -54,7 +54,8 @@ def predict(
     """Write each graph's class and the probability of every class; of labels their probabilities, of numbers these.
 
     One table of molecules (.csv with SMILES) comes back with the predictions as columns. What cannot be read, or shares
-    no node category (or degree) with the training data, is named on standard error and left out; the exit code is 1.
+    no node category (or degree) with the training data, is named on standard error and left out (rows of such a table
+    stay, without predictions); the exit code is 1.
     """
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
@@ -89,13 +90,18 @@ def predict(
         failed += 1
         say(error)
 
+    def count_left_out(rows: int) -> None:
+        nonlocal failed
+        failed += rows
+
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": report}
+        options["on_left_out"] = count_left_out  # notes name the first of these rows
         options |= {"show_progress": for_machines, "confidence": confidence}
         if is_one_table:
             held: list[str] = []  # until a row is predicted: else nothing is written
             for number, part in enumerate(predict_table_parts(saved, inputs[0], smiles, **options)):
-                held.append(_csv_lines(part.rows if number else [part.header, *part.rows]))
+                held.append(_csv_lines(part.rows if number else [part.header, *part.rows], part.mark))
                 done += part.predicted
                 unlike += sum(row[-1] not in NOTED for row in part.rows if added[-1:] == ["unlike_training"])
                 if done:
@@ -208,9 +214,9 @@ def _csv_line(words: Sequence[str]) -> str:
     return _csv_lines([words])
 
 
-def _csv_lines(rows: Sequence[Sequence[str]]) -> str:
+def _csv_lines(rows: Sequence[Sequence[str]], mark: str = ",") -> str:
     lines = io.StringIO()
-    csv.writer(lines, lineterminator="\n").writerows(rows)
+    csv.writer(lines, delimiter=mark, lineterminator="\n").writerows(rows)
     return lines.getvalue()
 
 

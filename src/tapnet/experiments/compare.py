@@ -121,7 +121,7 @@ def compare(
         data = load_dataset(data, options.get("data_dir"), features=features, **reading)
     data = data if features in (None, data.features) else data.with_features(features)
     (measure,) = find_metrics(metric, data.task)[:1]
-    for name, (model, given) in chosen.items():  # whatever does not fit is said before anything is trained
+    for model, given in chosen.values():  # whatever does not fit is said before anything is trained
         spec = find_model(model)
         spec.check_task(data)
         own = spec.make_settings(data.name, given)

@@ -63,6 +63,7 @@ def predict_inputs(
     on_error: OnError | None = None,
     show_progress: bool = False,
     confidence: float | None = None,
+    on_left_out: Callable[[int], None] | None = None,
 ) -> Iterator[PredictedGroup]:
     """Predicts the graphs of files and data sets, group by group.
 
@@ -77,6 +78,7 @@ def predict_inputs(
         on_error: called for what cannot be read, file by file, and the next one follows; by default a warning.
         show_progress: whether to show a bar for each input on a terminal.
         confidence: such as 0.9, for sets of classes or intervals of numbers.
+        on_left_out: called with the number of rows without a valid molecule, part by part; warnings name the first.
 
     Yields:
         The names of some graphs, the probabilities of their classes, and how sure the model is.
@@ -94,7 +96,7 @@ def predict_inputs(
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
     if confidence is not None:
         check_confidence(model.card.conformal, confidence)
-    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence)
+    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence, on_left_out or (lambda _: None))
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
@@ -129,6 +131,7 @@ class PredictedTable(NamedTuple):
     header: list[str]
     rows: list[list[str]]  # as many as the table had; the new cells are empty where a row has no valid molecule
     predicted: int  # rows
+    mark: str = ","  # between the cells of the file
 
 
 def predict_table(
@@ -156,7 +159,7 @@ def predict_table(
 
     Returns:
         The table; of classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``; then
-        those of `uncertainty_columns`.
+        those of `uncertainty_columns`. Their numbers have decimal commas where those of the table have.
 
     Raises:
         DataError: if the file is no table of molecules, or the model promises no confidence.
@@ -166,7 +169,7 @@ def predict_table(
     options |= {"show_progress": show_progress, "confidence": confidence}
     parts = list(predict_table_parts(model, path, smiles, **options))
     rows = [row for part in parts for row in part.rows]
-    return PredictedTable(parts[0].header, rows, sum(part.predicted for part in parts))
+    return PredictedTable(parts[0].header, rows, sum(part.predicted for part in parts), parts[0].mark)
 
 
 def predict_table_parts(
@@ -179,6 +182,7 @@ def predict_table_parts(
     on_error: OnError | None = None,
     show_progress: bool = False,
     confidence: float | None = None,
+    on_left_out: Callable[[int], None] | None = None,
 ) -> Iterator[PredictedTable]:
     """``predict_table`` in parts, for tables that do not fit into memory.
 
@@ -193,6 +197,7 @@ def predict_table_parts(
         on_error: called for what cannot be predicted.
         show_progress: whether to show a bar on a terminal.
         confidence: such as 0.9, for sets of classes or intervals of numbers.
+        on_left_out: called with the number of rows without a valid molecule, part by part; warnings name the first.
 
     Yields:
         Some rows, in the order of the table, each time with the header.
@@ -211,7 +216,8 @@ def predict_table_parts(
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
     if confidence is not None:
         check_confidence(model.card.conformal, confidence)
-    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence)
+    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence, on_left_out or (lambda _: None))
+    point = "," if table.decimal_commas else "."
     classes = model.task == "classification"
     names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
     added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
@@ -224,10 +230,10 @@ def predict_table_parts(
             for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
                 best = [names[row.index(max(row))]] if classes else []
                 number = part.kept[int(name) - molecules]
-                cells[number] = [*best, *(f"{value:.6g}" for value in row), *as_cells(more)]
+                cells[number] = [*best, *(f"{value:.6g}".replace(".", point) for value in row), *as_cells(more, point)]
         molecules += len(part.kept)
         rows = [[*row, *cells.get(i, [""] * len(added))] for i, row in enumerate(part.rows)]
-        yield PredictedTable([*table.header, *added], rows, len(cells))
+        yield PredictedTable([*table.header, *added], rows, len(cells), table.mark)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
 
@@ -288,13 +294,18 @@ def uncertainty_values(model: SavedModel, names: Sequence[str], answers: Answers
     return [{word: column[i] for word, column in columns.items()} for i in range(len(answers.values))]
 
 
-def as_cells(values: Mapping[str, Any]) -> list[str]:
-    """What `uncertainty_values` says of a graph as cells: numbers with six digits, what is in a set with | between."""
+def as_cells(values: Mapping[str, Any], point: str = ".") -> list[str]:
+    """What `uncertainty_values` says of a graph as cells: numbers with six digits, what is in a set with | between.
+
+    Args:
+        values: from there.
+        point: the decimal point, or comma.
+    """
     cells = []
     for value in values.values():
         for one in value.values() if isinstance(value, dict) else (value,):
             words = "|".join(map(str, one)) if isinstance(one, list) else one
-            cells.append(words if isinstance(words, str) else f"{words:.6g}")
+            cells.append(words if isinstance(words, str) else f"{words:.6g}".replace(".", point))
     return cells
 
 
@@ -322,6 +333,7 @@ class _Run(NamedTuple):
     on_error: OnError
     show_progress: bool
     confidence: float | None
+    on_left_out: Callable[[int], None]
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
         names = dataset.graph_names or range(len(dataset))
@@ -351,7 +363,9 @@ class _Run(NamedTuple):
                     for key, found in values.items():
                         found.update(getattr(dataset, key) or ())
                     first += len(dataset)
-                advance(len(part.rows) - len(part.kept))
+                left_out = len(part.rows) - len(part.kept)
+                advance(left_out)
+                self.on_left_out(left_out)
                 yield part, groups
         for note in parts.notes:
             warnings.warn(note, stacklevel=2)
