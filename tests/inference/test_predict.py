@@ -1,6 +1,7 @@
 """Predictions of tables: every row comes back, also those that could not be predicted."""
 
 import csv
+import io
 import json
 import sys
 import tracemalloc
@@ -145,7 +146,7 @@ def test_weights_count_for_a_model_that_was_trained_with_them_and_only_then(tmp_
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_model_of_matrices_remembers_its_threshold(tmp_path):
+def test_a_model_of_matrices_remembers_its_threshold_and_reads_single_ones(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "M"
     folder.mkdir()
     for number in range(8):
@@ -157,8 +158,28 @@ def test_a_model_of_matrices_remembers_its_threshold(tmp_path):
     found = model.predict(folder)
     assert found.graphs == dataset.graph_names
     assert np.array_equal(found.probabilities, model.predict(dataset).probabilities)
-    one = model.predict(folder / "m3.npy")
-    assert one.probabilities == pytest.approx(found.probabilities[3:4], abs=1e-6)
+    np.savetxt(tmp_path / "m3.csv", np.load(folder / "m3.npy"), delimiter=",", fmt="%.17g")
+    for file in (folder / "m3.npy", tmp_path / "m3.csv"):
+        one = model.predict(file)
+        assert one.graphs == (file.name,)
+        assert one.probabilities == pytest.approx(found.probabilities[3:4], abs=1e-6)
+    files = [str(tmp_path / "m3.csv"), str(folder / "m3.npy")]
+    assert [name for group in predict_inputs(model, files) for name in group.graphs] == files
+    assert model.explain(tmp_path / "m3.csv").prediction == str(found.classes[3])
+    assert model.explain("m3", dataset=folder).graph.name == model.explain("m3.npy", dataset=folder).graph.name
+    monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(tmp_path / "m.safetensors"), files[0]])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["graph"], row["class"]) == ("m3.csv", str(found.classes[3]))
+    (tmp_path / "new.csv").write_text(TABLE)  # which stays a table of molecules
+    with pytest.raises(DataError) as refused:
+        model.predict(tmp_path / "new.csv")
+    assert "matrix" not in str(refused.value)
+    (tmp_path / "edges.csv").write_text("from,to\n0,1\n1,2\n2,3\n")
+    with pytest.raises(DataError, match="adjacency matrix"):
+        model.predict(tmp_path / "edges.csv")
 
 
 # ---- tables of molecules in parts ----

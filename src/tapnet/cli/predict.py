@@ -29,7 +29,7 @@ def predict(
         list[str],
         typer.Argument(
             metavar="INPUT",
-            help="Data sets by name or path (TU folder, archive, text, folder of graphs), .graphml and .json files.",
+            help="Data sets by name or path (TU folder, archive, text, folder of graphs), files of a graph or matrix.",
         ),
     ],
     out: Annotated[
@@ -61,6 +61,7 @@ def predict(
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
     from tapnet.inference.predict import predict_inputs, predict_table_parts, uncertainty_columns, uncertainty_values
+    from tapnet.inference.training_data import is_single_matrix
     from tapnet.inference.uncertainty import check_confidence
     from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
@@ -71,6 +72,7 @@ def predict(
         if name.endswith(".safetensors") or path_exists(Path(name) / FINAL_MODEL):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
     saved = load_model(model, own_layer(pool), own_layer(conv))
+    is_one_table = is_one_table and (smiles is not None or not is_single_matrix(saved, Path(inputs[0])))
     for_machines = out is not None or not sys.stdout.isatty()  # then a terminal is free for a bar
     names, safe = saved.card.class_names or saved.classes, saved.class_names
     if saved.task != "classification":

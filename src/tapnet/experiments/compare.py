@@ -45,9 +45,9 @@ def _each_warning_once() -> Iterator[None]:
     """What is said of the data is said once, and not for every system that reads them."""
     shown, show = set[tuple[str, type[Warning]]](), warnings.showwarning
 
-    def show_new(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    def show_new(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if (str(message), category) not in shown:
-            show(message, category, *where)
+            show(message, category, *where, **more)
         shown.add((str(message), category))
 
     with warnings.catch_warnings():

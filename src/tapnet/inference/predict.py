@@ -18,11 +18,11 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, TapnetError
 from tapnet.files import printable, reading
 from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
+from tapnet.inference.training_data import find_graphs, load_matrix
 from tapnet.inference.uncertainty import Answers, check_confidence
 from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
-from tapnet.io.locate import find
 from tapnet.io.molecule_parts import MoleculePart, MoleculeParts
 from tapnet.io.read import check_directions
 from tapnet.progress import counting
@@ -69,7 +69,7 @@ def predict_inputs(
 
     Args:
         model: a loaded model.
-        inputs: data sets by name or path, .graphml and .json files, and folders of them. With several inputs, the
+        inputs: data sets by name or path, files of one graph or matrix, and folders of them. With several inputs, the
             name of each stands before those of its graphs.
         data_dir: the folder with data sets by name.
         unseen: counts graphs with node categories that no training graph had; without it warnings name them.
@@ -100,14 +100,16 @@ def predict_inputs(
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
-            with reading(name):
-                layout = find(name, data_dir).layout
+            layout = find_graphs(model, name, data_dir)
+            folder = name.removesuffix(layout.place.name) if prefix else ""  # of one graph's file
             if layout.kind == "molecules":
                 check_directions(layout, model.card.directed)
                 with reading(name):
                     parts = MoleculeParts(layout.root, name=layout.prefix, multiple=GRAPHS_AT_ONCE)
                     for _, groups in run.of_molecules(parts, prefix):
                         yield from groups
+            elif layout.kind == "matrices" and layout.root.is_file() and layout.place is layout.root:
+                yield from run.of_dataset(load_matrix(model, layout.root), folder)
             elif layout.kind != "graphs":
                 target: list[str] | None = [] if layout.kind == "matrices" else None  # that of a table is not needed
                 threshold = model.card.threshold if layout.kind == "matrices" else None
@@ -115,7 +117,6 @@ def predict_inputs(
                 data = load_dataset(name, data_dir, features=model.features, **options)
                 yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
-                folder = name.removesuffix(layout.place.name) if prefix else ""
                 yield from run.of_files(layout.root.parent, [layout.place.name], folder)
             else:
                 yield from run.of_files(layout.place, file_names(layout.place), prefix)
