@@ -37,7 +37,8 @@ class DamagedFileWarning(UserWarning):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: the known one that is most like it, if any is."""
-    names = {name.lower(): name for name in known}
-    near = get_close_matches(word[:100].lower(), names, 1)
-    return f"; did you mean {names[near[0]]}?" if near else ""
+    """The end of a sentence about an unknown word: the known one that it begins or is most like, if there is one."""
+    names, wanted = {name.lower(): name for name in known}, word[:100].lower()
+    begun = [name for name in names if len(wanted) > 1 and name.startswith(wanted)]
+    near = [min(begun, key=len)] if begun else get_close_matches(wanted, names, 1)
+    return f"; did you mean {names[near[0]].removesuffix('?')}?" if near else ""

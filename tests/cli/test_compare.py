@@ -46,6 +46,14 @@ def test_the_same_again_trains_nothing_and_prints_the_table(compared):
     assert "gin (reference)" in (folder / "a.svg").read_text()
 
 
+def test_classes_are_weighted_and_epochs_chosen_as_in_training(tmp_path):
+    words = ("--class-weight", "balanced", "--select-by", "roc_auc", "--folds", 3, "--epochs", 1, "--jobs", 1)
+    done = tapnet("compare", "MUTAG", "--systems", "tapnet:none", *words, "--out", "out", "--json", folder=tmp_path)
+    assert json.loads(done.stdout)["rules"].startswith("protocol fair: epoch with the best validation roc_auc")
+    (trial, *_) = json.loads((tmp_path / "out/tapnet-none/run.json").read_text())["trials"]
+    assert '"class_weight":"balanced"' in (tmp_path / f"out/tapnet-none/trials/{trial}.json").read_text()
+
+
 @pytest.mark.parametrize("path", ["out", "out/comparison.json"])
 def test_show_prints_and_draws_it(compared, path):
     folder, _, _ = compared

@@ -2,6 +2,8 @@
 
 import json
 
+from tapnet.models.registry import MODELS
+from tapnet.training.settings import TrainingSettings
 from tests.helpers.commands import tapnet
 
 
@@ -51,6 +53,10 @@ def test_models_lists_every_system_and_tells_all_about_one():
     one = tapnet("models", "gin").stdout
     assert "How Powerful are Graph Neural Networks?" in one
     assert "hidden_channels = 64" in one
+    all_of_tapnet = tapnet("models", "tapnet").stdout
+    for name in (*MODELS["tapnet"].settings.names(), *TrainingSettings.names()):
+        assert f"  {name} = " in all_of_tapnet
+    assert "learn_connectivity = false  whether λ is learned" in all_of_tapnet  # as --set takes it
     wrong = tapnet("models", "resnet")
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
 
@@ -68,6 +74,15 @@ def test_pools_lists_every_layer_and_tells_all_about_one():
     wrong = tapnet("pools", "mincutt")
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
     assert "did you mean mincut" in wrong.stderr
+
+
+def test_what_is_not_known_of_a_layer_is_left_out():
+    shown = tapnet("pools", "torch_geometric.nn:SAGPooling").stdout
+    assert 'from the "Self-Attention Graph Pooling" and "Understanding Attention' in shown
+    assert "papers.\n" in shown
+    assert "http" not in shown
+    assert "losses: none" in shown
+    assert not any(f"{word}: " in shown for word in ("cost", "memory"))
 
 
 def test_a_listing_with_a_broken_set_shows_the_others_and_ends_with_one(tmp_path):

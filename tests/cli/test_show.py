@@ -61,6 +61,8 @@ def test_a_run_is_drawn_as_curves_and_confusion(run):
         (["MODEL", "188"], "has graphs 0 to 187", 1),
         (["MODEL", "0", "--out", "x.gif"], "--out is a .png, .svg, .pdf file", 2),
         (["nothing", "0"], "no such file", 1),
+        (["nothing"], "nothing: no such file, folder or model", 1),
+        (["MUTAG"], "which graph?", 2),
         ([".", "0"], ".: this folder has no final model; train one with --final", 1),
         (["FOLDER", "0"], "this folder has no final model; give one of those in ", 1),
         (["MODEL", "nowhere.json"], "nowhere.json: no such file, and MUTAG has no graph of that name", 1),

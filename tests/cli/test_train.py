@@ -45,6 +45,16 @@ def test_train_json_is_one_object_and_nothing_else(tmp_path):
     assert json.loads(again.stdout) == values
 
 
+def test_progress_names_the_metric_and_the_seed_and_the_papers_number_stands_beside_accuracies_alone(tmp_path):
+    words = ("train", "MUTAG", *QUICK, "--only-folds", 0, "--seeds", 2, "--out", tmp_path / "run")
+    first = tapnet(*words, "--metric", "roc_auc")
+    assert first.returncode == 0, first.stderr
+    assert "MUTAG seed 0, fold 0: accuracy " in first.stderr
+    assert "MUTAG seed 1, fold 0: accuracy " in first.stderr
+    assert "the paper prints" not in first.stdout
+    assert "the paper prints" in tapnet(*words, "--metric", "roc_auc,accuracy").stdout
+
+
 @pytest.fixture
 def imbalanced(tmp_path):
     """92.5 % of the graphs are of one class, and nothing tells the others apart; edges have weights."""

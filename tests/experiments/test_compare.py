@@ -203,6 +203,9 @@ def test_different_test_graphs_and_folds_are_refused():
         tapnet.compare_runs({"a": run(), "b": replace(other, results=moved)})
     with pytest.raises(SettingError, match="folds that were run"):
         tapnet.compare_runs({"a": run(), "b": replace(other, results=other.results[:4])})
+    two = {"scores": (80.0,) * 20, "seeds": 2}
+    with pytest.raises(SettingError, match="folds of the seeds: the same and new ones for each$"):
+        tapnet.compare_runs({"a": run(**two), "b": run(**two, new_folds=True)})
 
 
 def test_different_machines_are_said():
@@ -316,6 +319,13 @@ def numbers_of_mutag():
     return replace(mutag, y=y, classes=(), class_names=None, task="regression", target_names=("size",))
 
 
+def test_what_there_is_to_know_of_the_data_is_said_once(recwarn):
+    data = replace(tapnet.load_dataset("MUTAG"), not_read=("charge",))
+    tapnet.compare(data, ["majority", "wl"], progress=lambda _: None, **FEW)
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == len(set(said)) > 0
+
+
 def test_nested_has_a_score_for_each_fold_and_baselines_work_for_numbers(tmp_path):
     options = {"protocol": "nested", "configs": 2, "final_seeds": 2, "progress": lambda _: None}
     found = tapnet.compare(numbers_of_mutag(), ["bag"], out=tmp_path, **FEW | options)
@@ -350,7 +360,7 @@ def test_mistakes_are_said_before_anything_is_trained(systems, options, words):
 
 
 def test_a_system_that_does_not_fit_the_targets_is_refused_at_once():
-    with pytest.raises(SettingError, match="wl predicts classes"):
+    with pytest.raises(SettingError, match="wl is for classification, and the task of .* is regression"):
         tapnet.compare(numbers_of_mutag(), ["gin", "wl"], progress=pytest.fail, **FEW)
 
 

@@ -75,6 +75,10 @@ def test_predictions_of_every_graph_are_stored(mutag, tmp_path):
     rows = list(csv.DictReader((tmp_path / "predictions.csv").open()))
     assert [int(row["graph"]) for row in rows] == list(range(188))
     right = np.mean([row["class"] == row["prediction"] for row in rows])
+    assert {row["class"] for row in rows} == {"mutagenic", "not mutagenic"}
+    for row in rows:  # the columns of probabilities have the names of the classes
+        chances = {name[2:-1]: float(value) for name, value in row.items() if name.startswith("p(")}
+        assert max(chances, key=chances.get) == row["prediction"]
     folds = {r.trial.fold: len(r.predicted["test"].graphs) for r in found.results}
     accuracy = sum(score * folds[i] for i, score in enumerate(found.scores_by("accuracy"))) / 188
     assert 100 * right == pytest.approx(accuracy, abs=0.01)

@@ -1,6 +1,7 @@
 """Predictions of tables: every row comes back, also those that could not be predicted."""
 
 import csv
+import io
 import json
 import sys
 import tracemalloc
@@ -51,13 +52,53 @@ def test_the_command_adds_columns(run, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(run), "new.csv", "--out", "out.csv"])
     with pytest.raises(SystemExit) as end:
         main()
-    assert not end.value.code
+    assert end.value.code == 1  # a row could not be read
     with (tmp_path / "out.csv").open() as file:
         header, first, second, third = csv.reader(file)
     assert header == ["id", "smiles", "remark", "predicted logS", "distance", "unlike_training"]
     assert first[:3] == ["1", "CCO", "a, b"]
     assert second == ["2", "C1CC", "ring", "", "", ""]
     float(first[3]), float(third[3])
+
+
+@pytest.mark.parametrize(
+    ("words", "count"), [(["new.csv"], 2), (["new.csv", "--format", "jsonl"], 2), (["new.csv", "more.csv"], 3)]
+)
+def test_rows_that_cannot_be_read_are_counted_and_the_exit_code_says_so(
+    run, tmp_path, monkeypatch, capsys, words, count
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.csv").write_text(f"{TABLE}4,,\n")
+    (tmp_path / "more.csv").write_text("smiles\nCC\n")
+    monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(run), *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    said = capsys.readouterr().err
+    assert f"{count} graphs predicted, 2 could not be read" in said
+    assert "line 3" in said
+
+
+@pytest.mark.parametrize(
+    ("mark", "file", "number"), [(";", "new.csv", "0,5"), ("\t", "new.tsv", "0.5"), (";", "new.csv", "0.5")]
+)
+def test_a_table_comes_back_with_its_own_marks(run, tmp_path, monkeypatch, mark, file, number):
+    monkeypatch.chdir(tmp_path)
+    lines = [["smiles", "dose", "remark"], ["CCO", number, "a, b"], ["CN", "-", " 1.5"], ["OCC", "2", "say x"]]
+    (tmp_path / file).write_text("".join(mark.join(line) + "\n" for line in lines))
+    monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(run), file, "--out", "out.csv"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    with (tmp_path / "out.csv").open(newline="") as found:
+        header, *rows = csv.reader(found, delimiter=mark)
+    assert header == [*lines[0], "predicted logS", "distance", "unlike_training"]
+    assert [row[:3] for row in rows] == lines[1:]
+    point, other = (",", ".") if "," in number else (".", ",")
+    assert all(point in row[3] and other not in row[3] + row[4] for row in rows)
+    model = tapnet.load_model(run)
+    wanted = model.predict(file).values[:, 0]
+    assert [float(row[3].replace(",", ".")) for row in rows] == pytest.approx(wanted, rel=1e-5)
 
 
 def test_a_table_without_molecules_is_refused(run, tmp_path):
@@ -105,7 +146,7 @@ def test_weights_count_for_a_model_that_was_trained_with_them_and_only_then(tmp_
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_model_of_matrices_remembers_its_threshold(tmp_path):
+def test_a_model_of_matrices_remembers_its_threshold_and_reads_single_ones(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "M"
     folder.mkdir()
     for number in range(8):
@@ -117,8 +158,28 @@ def test_a_model_of_matrices_remembers_its_threshold(tmp_path):
     found = model.predict(folder)
     assert found.graphs == dataset.graph_names
     assert np.array_equal(found.probabilities, model.predict(dataset).probabilities)
-    one = model.predict(folder / "m3.npy")
-    assert one.probabilities == pytest.approx(found.probabilities[3:4], abs=1e-6)
+    np.savetxt(tmp_path / "m3.csv", np.load(folder / "m3.npy"), delimiter=",", fmt="%.17g")
+    for file in (folder / "m3.npy", tmp_path / "m3.csv"):
+        one = model.predict(file)
+        assert one.graphs == (file.name,)
+        assert one.probabilities == pytest.approx(found.probabilities[3:4], abs=1e-6)
+    files = [str(tmp_path / "m3.csv"), str(folder / "m3.npy")]
+    assert [name for group in predict_inputs(model, files) for name in group.graphs] == files
+    assert model.explain(tmp_path / "m3.csv").prediction == str(found.classes[3])
+    assert model.explain("m3", dataset=folder).graph.name == model.explain("m3.npy", dataset=folder).graph.name
+    monkeypatch.setattr(sys, "argv", ["tapnet", "predict", str(tmp_path / "m.safetensors"), files[0]])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["graph"], row["class"]) == ("m3.csv", str(found.classes[3]))
+    (tmp_path / "new.csv").write_text(TABLE)  # which stays a table of molecules
+    with pytest.raises(DataError) as refused:
+        model.predict(tmp_path / "new.csv")
+    assert "matrix" not in str(refused.value)
+    (tmp_path / "edges.csv").write_text("from,to\n0,1\n1,2\n2,3\n")
+    with pytest.raises(DataError, match="adjacency matrix"):
+        model.predict(tmp_path / "edges.csv")
 
 
 # ---- tables of molecules in parts ----

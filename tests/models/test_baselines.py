@@ -113,7 +113,7 @@ def test_they_are_trained_for_every_kind_of_target(name, mutag, numbers, labels,
 
 
 def test_wl_still_wants_classes(numbers):
-    with pytest.raises(SettingError, match="wl predicts classes"):
+    with pytest.raises(SettingError, match="wl is for classification"):
         tapnet.cross_validate(numbers, "wl", **FEW)
 
 

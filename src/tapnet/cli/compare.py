@@ -26,7 +26,7 @@ from tapnet.cli.app import (
     stop,
 )
 from tapnet.cli.show import FORMATS
-from tapnet.cli.train import EPOCHS, Directed, in_data, in_protocol, in_training
+from tapnet.cli.train import EPOCHS, ClassWeight, Directed, SelectBy, in_data, in_protocol, in_training
 from tapnet.errors import SettingError
 
 EXPLANATION = (
@@ -55,6 +55,8 @@ def compare(
     metric: Annotated[
         str | None, in_protocol(help="accuracy, roc_auc, f1, rmse or another.", show_default="the task's")
     ] = None,
+    select_by: SelectBy = None,
+    class_weight: ClassWeight = None,
     seeds: Annotated[int, in_protocol(help="Train every fold with so many seeds.", min=1)] = 1,
     new_folds: Annotated[bool, in_protocol("--new-folds", help="Each seed draws folds of its own.")] = False,
     folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
@@ -145,6 +147,8 @@ def compare(
                     reference=reference,
                     protocol=protocol,
                     metric=metric,
+                    select_by=select_by,
+                    class_weight=class_weight,
                     seeds=seeds,
                     new_folds=new_folds,
                     folds=folds,
@@ -158,7 +162,7 @@ def compare(
                     threads=threads,
                     device=trial_device,
                     cluster=cluster,
-                    progress=None if is_watched() else fold_lines(one_system=False),
+                    progress=None if is_watched() else fold_lines(False, seeds > 1 or protocol == "nested"),
                     **more,
                 )
     except Interrupted as stopped:

@@ -35,8 +35,9 @@ def models(
 
     rows = []
     for spec in map(find_model, names or MODELS):
-        training = TrainingSettings(**spec.training).to_dict() if spec.fit is None else {}
-        rows.append({**describe(spec), "training": training})
+        training = TrainingSettings(**spec.training).model_dump() if spec.fit is None else {}
+        about = TrainingSettings.meanings() if training else {}
+        rows.append({**describe(spec), "training": training, "about_training": about})
     if as_json:
         print(json.dumps({"models": rows}, indent=2))
     else:

@@ -29,7 +29,7 @@ def predict(
         list[str],
         typer.Argument(
             metavar="INPUT",
-            help="Data sets by name or path (TU folder, archive, text, folder of graphs), .graphml and .json files.",
+            help="Data sets by name or path (TU folder, archive, text, folder of graphs), files of a graph or matrix.",
         ),
     ],
     out: Annotated[
@@ -54,12 +54,14 @@ def predict(
     """Write each graph's class and the probability of every class; of labels their probabilities, of numbers these.
 
     One table of molecules (.csv with SMILES) comes back with the predictions as columns. What cannot be read, or shares
-    no node category (or degree) with the training data, is named on standard error and left out; the exit code is 1.
+    no node category (or degree) with the training data, is named on standard error and left out (rows of such a table
+    stay, without predictions); the exit code is 1.
     """
     from tapnet.files import path_exists
     from tapnet.inference.model import UnseenCategories, load_model
     from tapnet.inference.model_file import FINAL_MODEL
     from tapnet.inference.predict import predict_inputs, predict_table_parts, uncertainty_columns, uncertainty_values
+    from tapnet.inference.training_data import is_single_matrix
     from tapnet.inference.uncertainty import check_confidence
     from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
@@ -70,6 +72,7 @@ def predict(
         if name.endswith(".safetensors") or path_exists(Path(name) / FINAL_MODEL):
             raise SettingError(f"{name} is a model: one comes first, and graphs after it")
     saved = load_model(model, own_layer(pool), own_layer(conv))
+    is_one_table = is_one_table and (smiles is not None or not is_single_matrix(saved, Path(inputs[0])))
     for_machines = out is not None or not sys.stdout.isatty()  # then a terminal is free for a bar
     names, safe = saved.card.class_names or saved.classes, saved.class_names
     if saved.task != "classification":
@@ -89,13 +92,18 @@ def predict(
         failed += 1
         say(error)
 
+    def count_left_out(rows: int) -> None:
+        nonlocal failed
+        failed += rows
+
     with notes(), contextlib.suppress(_NothingToWriteError), _writing(out) as write:
         options: dict[str, Any] = {"unseen": unseen, "allow_unknown": allow_unknown, "on_error": report}
+        options["on_left_out"] = count_left_out  # notes name the first of these rows
         options |= {"show_progress": for_machines, "confidence": confidence}
         if is_one_table:
             held: list[str] = []  # until a row is predicted: else nothing is written
             for number, part in enumerate(predict_table_parts(saved, inputs[0], smiles, **options)):
-                held.append(_csv_lines(part.rows if number else [part.header, *part.rows]))
+                held.append(_csv_lines(part.rows if number else [part.header, *part.rows], part.mark))
                 done += part.predicted
                 unlike += sum(row[-1] not in NOTED for row in part.rows if added[-1:] == ["unlike_training"])
                 if done:
@@ -208,9 +216,9 @@ def _csv_line(words: Sequence[str]) -> str:
     return _csv_lines([words])
 
 
-def _csv_lines(rows: Sequence[Sequence[str]]) -> str:
+def _csv_lines(rows: Sequence[Sequence[str]], mark: str = ",") -> str:
     lines = io.StringIO()
-    csv.writer(lines, lineterminator="\n").writerows(rows)
+    csv.writer(lines, delimiter=mark, lineterminator="\n").writerows(rows)
     return lines.getvalue()
 
 

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from tapnet.cli.app import AsJson, DataDir, OwnConv, OwnPool, notes, own_layer
-from tapnet.errors import SettingError
+from tapnet.errors import DataError, SettingError
+from tapnet.files import path_exists
 
 COMPARISON = "comparison.json"
 FORMATS = (".png", ".svg", ".pdf")
@@ -40,6 +41,10 @@ def show(
     stored = model / COMPARISON if model.is_dir() else model
     is_comparison = graph is None and stored.name == COMPARISON and stored.exists()
     if graph is None and not model.is_dir() and not is_comparison:
+        from tapnet.inference.model_file import find_model_file
+
+        if not path_exists(find_model_file(model)):
+            raise DataError(f"{model}: no such file, folder or model")
         raise SettingError("which graph? Give its number in the data set, or a file with one graph")
     from tapnet.experiments.calibration import calibration
     from tapnet.experiments.comparison import load_comparison

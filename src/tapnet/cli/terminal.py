@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from tapnet.cli.app import print_error
 from tapnet.experiments.backends.pool import Event, OnEvent
-from tapnet.experiments.progress import is_one_system, is_watched, label_of, progress_bars
+from tapnet.experiments.progress import have_several_seeds, is_one_system, is_watched, label_of, progress_bars, score_of
 from tapnet.experiments.summary import Summary
 from tapnet.experiments.trial import Trial
 from tapnet.training.baseline import baseline_in_words
@@ -33,18 +34,18 @@ def training_progress(trials: Sequence[Trial], done: int) -> Iterator[OnEvent]:
         with progress_bars(trials, done) as show:
             yield show
     else:
-        yield fold_lines(is_one_system(trials))
+        yield fold_lines(is_one_system(trials), have_several_seeds(trials))
 
 
-def fold_lines(one_system: bool = True) -> OnEvent:
-    """Prints one line per fold on standard error."""
+def fold_lines(one_system: bool = True, several_seeds: bool = False) -> OnEvent:
+    """Prints one line per fold on standard error; the system and the seed only where there are others."""
 
     def show(event: Event) -> None:
-        about = f"{event.trial.dataset} {label_of(event, one_system)}"
+        about = f"{event.trial.dataset} {label_of(event, one_system, several_seeds)}"
         if event.epoch == 0:
             print_error(f"{about}: waiting for it")
         if event.epoch == event.trial.training.epochs:
-            print_error(f"{about}: {METRICS[event.trial.test_metric].in_words(event.accuracy)}")
+            print_error(f"{about}: {score_of(event)}")
 
     return show
 
@@ -75,7 +76,9 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
         number = [str(r.trial.seed), str(r.trial.fold)] if several else [str(r.trial.fold)]
         table.add_row(*number, *scores, *epochs, f"{r.seconds:.1f}", *diverged)
     console.print(nested if nested is not None else table)
-    printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol" if paper else ""
+    printed = ""
+    if paper and "accuracy" in columns:
+        printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol"
     console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")
     if by_epoch and run.other_readings:
         metric = METRICS[run.metric]
@@ -194,12 +197,15 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
         console.print(f"[bold]{row['name']}[/]  {row['system']}{parameters}")
         console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
         console.print(escape(row["about"]))
+        about = {**row["about_settings"], **row["about_training"]}
         tables = {"settings, on MUTAG": row["settings"], "training": row["training"], "tried by tune": row["search"]}
         for title, values in tables.items():
             console.print(f"[dim]{title}[/]" if values else "")
-            for name, value in values.items():
-                shown = list(value) if isinstance(value, tuple) else value
-                console.print(f"  {name} = {escape(str(shown))}", soft_wrap=True)
+            shown = {name: f"{name} = {v if isinstance(v, str) else json.dumps(v)}" for name, v in values.items()}
+            width = max(map(len, shown.values()), default=0)
+            for name, line in shown.items():
+                said = f"  [dim]{escape(about[name])}[/]" if values is not row["search"] else ""
+                console.print(f"  {escape(line.ljust(width) if said else line)}{said}", soft_wrap=True)
 
 
 def print_trained_models(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -236,8 +242,9 @@ def print_pools(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
                 console.print(f"{escape(row['paper'])}, {row['year']}", soft_wrap=True)
             console.print(escape(row["about"]), soft_wrap=True)
             for title in ("parameters", "losses", "cost", "memory"):
-                value = ", ".join(row[title]) if title == "losses" else row[title]
-                console.print(f"  {title}: {'none' if value in ('', None) else escape(str(value))}", soft_wrap=True)
+                value = ", ".join(row[title]) or "none" if title == "losses" else row[title]
+                if value not in ("", None):  # of a layer of one's own it may not be known
+                    console.print(f"  {title}: {escape(str(value))}", soft_wrap=True)
     else:
         table = _table("name", "kind", "paper", ">parameters", "what is kept or merged; losses, time and memory")
         table.columns[0].no_wrap = True

@@ -269,7 +269,7 @@ def train(
                 checkpoint_every=checkpoint_every,
                 final=final or False,
                 reproducible=reproducible,
-                progress=None if is_watched() else fold_lines(),
+                progress=None if is_watched() else fold_lines(several_seeds=seeds > 1 or protocol == "nested"),
                 **settings,
             )
     except Interrupted as stopped:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,22 @@ Fold = tuple[int, int]  # the seed that drew the folds, and the number of the fo
 NOT_SHARED = {"model", "pool", "conv", "devices", "final", "out", "settings"}  # of what `cross_validate` takes
 
 
+@contextmanager
+def _each_warning_once() -> Iterator[None]:
+    """What is said of the data is said once, and not for every system that reads them."""
+    shown, show = set[tuple[str, type[Warning]]](), warnings.showwarning
+
+    def show_new(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if (str(message), category) not in shown:
+            show(message, category, *where, **more)
+        shown.add((str(message), category))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show_new
+        yield
+
+
+@_each_warning_once()
 def compare(
     dataset: AnyDataset,
     systems: Sequence[str],
@@ -107,12 +125,9 @@ def compare(
         data = load_dataset(dataset, options.get("data_dir"), features=features, **reading)
     data = data if features in (None, data.features) else data.with_features(features)
     (measure,) = find_metrics(metric, data.task)[:1]
-    for name, (model, given) in chosen.items():  # whatever does not fit is said before anything is trained
+    for model, given in chosen.values():  # whatever does not fit is said before anything is trained
         spec = find_model(model)
-        if data.task not in spec.tasks:
-            raise SettingError(
-                f"{name} predicts classes, and the targets of {data.name} are none: its task is {data.task}"
-            )
+        spec.check_task(data)
         own = spec.make_settings(data.name, given)
         spec.check_directions(data, own)
         spec.prepare(data, own)
@@ -310,6 +325,7 @@ def _conditions(run: CrossValidation, metric: str | None) -> dict[str, Any]:
         "number of folds": trial.folds,
         "split": trial.split.partition("#")[0] or "stratified folds",
         "seeds": ", ".join(map(str, run.seeds)),
+        "folds of the seeds": "new ones for each" if run.new_folds else "the same",
         "folds that were run": ", ".join(str(fold) for _, fold in folds),
         "metric": metric or run.metric,
         "graphs of the test folds": (trial.split, tested),

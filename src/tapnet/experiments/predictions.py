@@ -19,8 +19,8 @@ def write_predictions(file: Path, results: Sequence[TrialResult], dataset: Graph
     """Writes what each fold's network says of its test graphs: a line for each, by the number of the graph.
 
     The columns are the number and name of the graph, the seed if there are several, the fold, the target and the
-    prediction; of classes then the probability of each, of labels their probabilities. What is missing is an empty
-    cell.
+    prediction; of classes then the probability of each, of labels their probabilities. Classes are called by their
+    names, where the data set has names for them. What is missing is an empty cell.
 
     Args:
         file: a CSV file, which is replaced.
@@ -30,7 +30,8 @@ def write_predictions(file: Path, results: Sequence[TrialResult], dataset: Graph
     names = dataset.target_names or tuple(f"target {i}" for i in range(dataset.num_outputs))
     classes = dataset.task == "classification"
     if classes:
-        header = ["class", "prediction", *(f"p({c})" for c in dataset.class_names or map(str, dataset.classes))]
+        names = dataset.class_names or tuple(map(str, dataset.classes))
+        header = ["class", "prediction", *(f"p({name})" for name in names)]
     else:
         header = [*names, *(f"predicted {name}" for name in names)]
     several = len({result.trial.seed for result in results}) > 1
@@ -45,7 +46,7 @@ def write_predictions(file: Path, results: Sequence[TrialResult], dataset: Graph
         for i, graph in enumerate(found.graphs.tolist()):
             said = [f"{value:.6g}" for value in found.values[i]]
             if classes:
-                cells = [dataset.classes[int(found.y[i])], dataset.classes[int(best[i])], *said]
+                cells = [names[int(found.y[i])], names[int(best[i])], *said]
             else:
                 cells = [*("" if math.isnan(v) else f"{v:.6g}" for v in found.y[i]), *said]
             name = dataset.graph_names[graph] if dataset.graph_names else ""

@@ -9,23 +9,35 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TimeRemainingColumn
 
 from tapnet.experiments.backends.pool import Event, OnEvent
-from tapnet.experiments.summary import in_words, system_name
+from tapnet.experiments.summary import system_in_words, system_name
 from tapnet.experiments.trial import Trial
 from tapnet.progress import is_watched as is_watched
 from tapnet.progress import progress_display
 from tapnet.training.metrics import METRICS
 
 
-def label_of(event: Event, one_system: bool) -> str:
-    """What an event is about, in a few words."""
-    label = in_words(event.trial)
-    if not event.trial.tested:
-        label = f"validation of fold {event.trial.fold}"
-    elif one_system:
-        label = f"seed {event.trial.seed}, " * (event.trial.seed > 0) + f"fold {event.trial.fold}"
+def label_of(event: Event, one_system: bool, several_seeds: bool = False) -> str:
+    """What an event is about, in a few words; the system and the seed only where there are others."""
+    trial = event.trial
+    label = f"seed {trial.seed}, fold {trial.fold}" if several_seeds else f"fold {trial.fold}"
+    if not trial.tested:
+        label = f"validation of fold {trial.fold}"
+    elif not one_system:
+        label = f"{system_in_words(trial)}, {label}"
     if event.epoch == 0:
         return f"{label}, in another program"
     return f"{label} on {event.where}" if event.where else label
+
+
+def score_of(event: Event) -> str:
+    """What the protocol would report now, and by which metric."""
+    words = METRICS[event.trial.test_metric].in_words(event.accuracy)
+    return f"accuracy {words}" if event.trial.test_metric == "accuracy" else words
+
+
+def have_several_seeds(trials: Sequence[Trial]) -> bool:
+    """Whether trials differ in their seed."""
+    return len({t.seed for t in trials}) > 1
 
 
 def is_one_system(trials: Sequence[Trial]) -> bool:
@@ -49,6 +61,7 @@ def progress_bars(trials: Sequence[Trial], done: int = 0, title: str = "") -> It
         yield lambda _: None
         return
     one_system = is_one_system(trials) and trials[0].tested
+    several_seeds = have_several_seeds(trials)
     total = sum(t.training.epochs for t in trials)
     note = "{task.fields[note]}"
     columns = ("{task.description}", BarColumn(bar_width=None), MofNCompleteColumn(), note, TimeRemainingColumn())
@@ -69,7 +82,7 @@ def progress_bars(trials: Sequence[Trial], done: int = 0, title: str = "") -> It
             if key not in bars:
                 bars[key] = progress.add_task("", total=epochs, note="")
             epochs_done[key] = event.epoch
-            label, note = escape(label_of(event, one_system)), _score(event) if event.epoch else ""
+            label, note = escape(label_of(event, one_system, several_seeds)), score_of(event) if event.epoch else ""
             progress.update(bars[key], description=label, completed=event.epoch, note=note)
             if event.epoch == epochs:
                 finished += 1
@@ -78,7 +91,3 @@ def progress_bars(trials: Sequence[Trial], done: int = 0, title: str = "") -> It
             progress.update(whole, completed=done * epochs + sum(epochs_done.values()), note=note)
 
         yield show
-
-
-def _score(event: Event) -> str:
-    return METRICS[event.trial.test_metric].in_words(event.accuracy)

@@ -176,9 +176,9 @@ def prepare_run(
     data = data if features in (None, data.features) else data.with_features(features)
     source = str(dataset) if isinstance(dataset, str | os.PathLike) else ""
     require_targets(data)
-    if data.task not in spec.tasks or (class_weight is not None and data.task != "classification"):
-        what = f"the model {model} predicts classes" if data.task not in spec.tasks else "class_weight is for classes"
-        raise SettingError(f"{what}, and the targets of {data.name} are none: its task is {data.task}")
+    spec.check_task(data)
+    if class_weight is not None and data.task != "classification":
+        raise SettingError(f"class_weight is for classification, and the task of {data.name} is {data.task}")
     data = replace(data, splits=choose_splits(split, data, folds))
     if not tested:
         data = replace(data, splits=validation_splits(data, folds))

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet.data._molecule_arrays import ATOM_COLUMNS
 from tapnet.data.convert import check_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import MixedFeatures
@@ -35,10 +34,10 @@ from tapnet.inference.explanation import (
     NodeAttribution,
 )
 from tapnet.inference.model import SavedModel
-from tapnet.inference.training_data import load_graphs
+from tapnet.inference.training_data import find_graphs, load_graphs, reads_molecules
+from tapnet.io.dataset_files import is_matrix_file
 from tapnet.io.graph_file import read_graph
 from tapnet.io.graph_folder import FileGraph, class_of, graph_names, node_names
-from tapnet.io.locate import find
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -340,7 +339,7 @@ def find_graph(
     is_number = re.fullmatch("-?[0-9]{1,18}", text) is not None
     if not is_number and path_exists(Path(text)):
         return _read_file(model, Path(text), data_dir)
-    molecules = not is_number and dataset is None and _reads_molecules(model)
+    molecules = not is_number and dataset is None and reads_molecules(model)
     if molecules and _is_smiles(text):
         return FoundGraph(model.to_dataset(GraphDataset.from_smiles([text])), 0, printable(text))
     no_smiles = ", no valid SMILES" if molecules else ""
@@ -360,7 +359,9 @@ def find_graph(
         files = []
     numbers = [int(text)] if is_number else [i for i, file in enumerate(files) if text in (file, Path(file).stem)]
     if not numbers:
-        numbers = [i for i, name in enumerate(data.graph_names or ()) if name == text]
+        named = list(enumerate(data.graph_names or ()))
+        numbers = [i for i, name in named if name == text]
+        numbers = numbers or [i for i, name in named if is_matrix_file(name) and Path(name).stem == text]
     if len(numbers) > 1:
         some = ", ".join(map(str, numbers[:5])) + (", …" if len(numbers) > 5 else "")
         raise DataError(f"{data.name} has {len(numbers)} graphs that are called {text}: {some}; give a number")
@@ -395,12 +396,6 @@ def _truth(model: SavedModel, data: GraphDataset, number: int) -> str | None:
     )
 
 
-def _reads_molecules(model: SavedModel) -> bool:
-    """Whether its node categories are those of atoms, as they are made from SMILES."""
-    columns = {value[0] for value in model.categories or () if isinstance(value, tuple) and len(value) == 2}
-    return bool(columns) and columns <= set(ATOM_COLUMNS)
-
-
 def _is_smiles(text: str) -> bool:
     from tapnet.data.molecules import check_rdkit
 
@@ -414,7 +409,7 @@ def _is_smiles(text: str) -> bool:
 
 
 def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> FoundGraph:
-    layout, names = find(file, data_dir, download=False).layout, None
+    layout, names = find_graphs(model, file, data_dir, download=False), None
     if layout.kind == "graphs" and layout.place.is_file():
         graph = read_graph(layout.place)
         data, names = model.join_files([FileGraph.of(graph, str(layout.place))], layout.prefix), list(graph)

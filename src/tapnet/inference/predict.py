@@ -18,11 +18,11 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, TapnetError
 from tapnet.files import printable, reading
 from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
+from tapnet.inference.training_data import find_graphs, load_matrix
 from tapnet.inference.uncertainty import Answers, check_confidence
 from tapnet.io.archive import Place
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
-from tapnet.io.locate import find
 from tapnet.io.molecule_parts import MoleculePart, MoleculeParts
 from tapnet.io.read import check_directions
 from tapnet.progress import counting
@@ -63,12 +63,13 @@ def predict_inputs(
     on_error: OnError | None = None,
     show_progress: bool = False,
     confidence: float | None = None,
+    on_left_out: Callable[[int], None] | None = None,
 ) -> Iterator[PredictedGroup]:
     """Predicts the graphs of files and data sets, group by group.
 
     Args:
         model: a loaded model.
-        inputs: data sets by name or path, .graphml and .json files, and folders of them. With several inputs, the
+        inputs: data sets by name or path, files of one graph or matrix, and folders of them. With several inputs, the
             name of each stands before those of its graphs.
         data_dir: the folder with data sets by name.
         unseen: counts graphs with node categories that no training graph had; without it warnings name them.
@@ -77,6 +78,7 @@ def predict_inputs(
         on_error: called for what cannot be read, file by file, and the next one follows; by default a warning.
         show_progress: whether to show a bar for each input on a terminal.
         confidence: such as 0.9, for sets of classes or intervals of numbers.
+        on_left_out: called with the number of rows without a valid molecule, part by part; warnings name the first.
 
     Yields:
         The names of some graphs, the probabilities of their classes, and how sure the model is.
@@ -94,18 +96,20 @@ def predict_inputs(
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
     if confidence is not None:
         check_confidence(model.card.conformal, confidence)
-    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence)
+    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence, on_left_out or (lambda _: None))
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
-            with reading(name):
-                layout = find(name, data_dir).layout
+            layout = find_graphs(model, name, data_dir)
+            folder = name.removesuffix(layout.place.name) if prefix else ""  # of one graph's file
             if layout.kind == "molecules":
                 check_directions(layout, model.card.directed)
                 with reading(name):
                     parts = MoleculeParts(layout.root, name=layout.prefix, multiple=GRAPHS_AT_ONCE)
                     for _, groups in run.of_molecules(parts, prefix):
                         yield from groups
+            elif layout.kind == "matrices" and layout.root.is_file() and layout.place is layout.root:
+                yield from run.of_dataset(load_matrix(model, layout.root), folder)
             elif layout.kind != "graphs":
                 target: list[str] | None = [] if layout.kind == "matrices" else None  # that of a table is not needed
                 threshold = model.card.threshold if layout.kind == "matrices" else None
@@ -113,7 +117,6 @@ def predict_inputs(
                 data = load_dataset(name, data_dir, features=model.features, **options)
                 yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
-                folder = name.removesuffix(layout.place.name) if prefix else ""
                 yield from run.of_files(layout.root.parent, [layout.place.name], folder)
             else:
                 yield from run.of_files(layout.place, file_names(layout.place), prefix)
@@ -129,6 +132,7 @@ class PredictedTable(NamedTuple):
     header: list[str]
     rows: list[list[str]]  # as many as the table had; the new cells are empty where a row has no valid molecule
     predicted: int  # rows
+    mark: str = ","  # between the cells of the file
 
 
 def predict_table(
@@ -156,7 +160,7 @@ def predict_table(
 
     Returns:
         The table; of classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``; then
-        those of `uncertainty_columns`.
+        those of `uncertainty_columns`. Their numbers have decimal commas where those of the table have.
 
     Raises:
         DataError: if the file is no table of molecules, or the model promises no confidence.
@@ -166,7 +170,7 @@ def predict_table(
     options |= {"show_progress": show_progress, "confidence": confidence}
     parts = list(predict_table_parts(model, path, smiles, **options))
     rows = [row for part in parts for row in part.rows]
-    return PredictedTable(parts[0].header, rows, sum(part.predicted for part in parts))
+    return PredictedTable(parts[0].header, rows, sum(part.predicted for part in parts), parts[0].mark)
 
 
 def predict_table_parts(
@@ -179,6 +183,7 @@ def predict_table_parts(
     on_error: OnError | None = None,
     show_progress: bool = False,
     confidence: float | None = None,
+    on_left_out: Callable[[int], None] | None = None,
 ) -> Iterator[PredictedTable]:
     """``predict_table`` in parts, for tables that do not fit into memory.
 
@@ -193,6 +198,7 @@ def predict_table_parts(
         on_error: called for what cannot be predicted.
         show_progress: whether to show a bar on a terminal.
         confidence: such as 0.9, for sets of classes or intervals of numbers.
+        on_left_out: called with the number of rows without a valid molecule, part by part; warnings name the first.
 
     Yields:
         Some rows, in the order of the table, each time with the header.
@@ -211,7 +217,8 @@ def predict_table_parts(
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
     if confidence is not None:
         check_confidence(model.card.conformal, confidence)
-    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence)
+    run = _Run(model, counted, allow_unknown, on_error, show_progress, confidence, on_left_out or (lambda _: None))
+    point = "," if table.decimal_commas else "."
     classes = model.task == "classification"
     names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
     added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
@@ -224,10 +231,10 @@ def predict_table_parts(
             for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
                 best = [names[row.index(max(row))]] if classes else []
                 number = part.kept[int(name) - molecules]
-                cells[number] = [*best, *(f"{value:.6g}" for value in row), *as_cells(more)]
+                cells[number] = [*best, *(f"{value:.6g}".replace(".", point) for value in row), *as_cells(more, point)]
         molecules += len(part.kept)
         rows = [[*row, *cells.get(i, [""] * len(added))] for i, row in enumerate(part.rows)]
-        yield PredictedTable([*table.header, *added], rows, len(cells))
+        yield PredictedTable([*table.header, *added], rows, len(cells), table.mark)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
 
@@ -288,13 +295,18 @@ def uncertainty_values(model: SavedModel, names: Sequence[str], answers: Answers
     return [{word: column[i] for word, column in columns.items()} for i in range(len(answers.values))]
 
 
-def as_cells(values: Mapping[str, Any]) -> list[str]:
-    """What `uncertainty_values` says of a graph as cells: numbers with six digits, what is in a set with | between."""
+def as_cells(values: Mapping[str, Any], point: str = ".") -> list[str]:
+    """What `uncertainty_values` says of a graph as cells: numbers with six digits, what is in a set with | between.
+
+    Args:
+        values: from there.
+        point: the decimal point, or comma.
+    """
     cells = []
     for value in values.values():
         for one in value.values() if isinstance(value, dict) else (value,):
             words = "|".join(map(str, one)) if isinstance(one, list) else one
-            cells.append(words if isinstance(words, str) else f"{words:.6g}")
+            cells.append(words if isinstance(words, str) else f"{words:.6g}".replace(".", point))
     return cells
 
 
@@ -322,6 +334,7 @@ class _Run(NamedTuple):
     on_error: OnError
     show_progress: bool
     confidence: float | None
+    on_left_out: Callable[[int], None]
 
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
         names = dataset.graph_names or range(len(dataset))
@@ -351,7 +364,9 @@ class _Run(NamedTuple):
                     for key, found in values.items():
                         found.update(getattr(dataset, key) or ())
                     first += len(dataset)
-                advance(len(part.rows) - len(part.kept))
+                left_out = len(part.rows) - len(part.kept)
+                advance(left_out)
+                self.on_left_out(left_out)
                 yield part, groups
         for note in parts.notes:
             warnings.warn(note, stacklevel=2)

@@ -4,16 +4,67 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from tapnet.data._molecule_arrays import ATOM_COLUMNS
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.files import reading
 from tapnet.inference.model import SavedModel
+from tapnet.io.dataset_files import Layout, is_matrix_file
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
+from tapnet.io.matrices import read_matrices
+from tapnet.io.molecules import has_smiles_column
+
+
+def find_graphs(
+    model: SavedModel, name: str | Path, data_dir: str | Path | None = None, *, download: bool = True
+) -> Layout:
+    """Finds the files of a data set for a model, which says whether a .csv is a table of molecules or a matrix.
+
+    Args:
+        model: What is to read them.
+        name: A data set by name or path.
+        data_dir: The folder with data sets by name.
+        download: Whether to download what is nowhere else.
+
+    Raises:
+        TapnetError: If there is no such data set.
+    """
+    with reading(name):
+        layout = find(name, data_dir, download=download).layout
+        is_matrix = layout.kind == "molecules" and is_single_matrix(model, layout.root)
+    return layout._replace(kind="matrices") if is_matrix else layout
+
+
+def is_single_matrix(model: SavedModel, file: Path) -> bool:
+    """Whether a .csv is a matrix to this model: one that reads no molecules, and it has no column of SMILES."""
+    is_csv = file.suffix.lower() == ".csv" and is_matrix_file(file.name) and file.is_file()
+    return is_csv and not reads_molecules(model) and not has_smiles_column(file)
+
+
+def reads_molecules(model: SavedModel) -> bool:
+    """Whether the node categories of a model are those of atoms, as they are made from SMILES."""
+    columns = {value[0] for value in model.categories or () if isinstance(value, tuple) and len(value) == 2}
+    return bool(columns) and columns <= set(ATOM_COLUMNS)
+
+
+def load_matrix(model: SavedModel, file: Path) -> GraphDataset:
+    """Reads a file of one matrix as those of the training data were read.
+
+    Raises:
+        DataError: If it is none; the message names the place.
+    """
+    with reading(file):
+        options: dict[str, Any] = {"threshold": model.card.threshold, "directed": model.card.directed}
+        data = read_matrices(file, name=file.stem, features=model.features, **options)
+    for note in data.notes:
+        warnings.warn(note, stacklevel=2)
+    return replace(data, source=str(file), place="path")
 
 
 def load_graphs(
@@ -36,8 +87,9 @@ def load_graphs(
     """
     if dataset is None:
         return load_training_data(model, data_dir)
-    with reading(dataset):
-        kind = find(dataset, data_dir, download=False).layout.kind
+    kind, place, *_ = find_graphs(model, dataset, data_dir, download=False)
+    if kind == "matrices" and isinstance(place, Path) and place.is_file():
+        return load_matrix(model, place)
     options: dict[str, Any] = {"features": model.features, "download": False}
     options |= {"threshold": model.card.threshold} if kind == "matrices" else {}
     options |= {"directed": model.card.directed} if kind != "molecules" else {}

@@ -43,7 +43,7 @@ from tapnet.io.molecules import (
     sdf_records,
     smi_rows,
 )
-from tapnet.io.tables import NO_ROWS, decode_blocks, separator, table_rows
+from tapnet.io.tables import NO_ROWS, decode_blocks, has_decimal_commas, separator, table_rows
 
 MOST_WAITING = 4  # times as many rows wait until a part is full
 BLOCK_BYTES = 1 << 20
@@ -80,6 +80,8 @@ class MoleculeParts:
 
     Attributes:
         header: The names of the columns.
+        mark: What separates the cells of the table; a comma for files that are none.
+        decimal_commas: Whether a column of the table has them.
         num_rows: The number of rows.
         description: Which column is what, in one line.
         notes: After an iteration: what was left out, and how many molecules are mixtures or copies.
@@ -100,8 +102,9 @@ class MoleculeParts:
         self._kind, self._packed = file_kind(self.path), self.path.suffix.lower() == ".gz"
         self._content = None if self.path.is_file() else read_content(self.path, MAX_BYTES + 1)  # a pipe is read once
         self._signed = self._signature()
-        self._mark = self._check_text()
+        self.mark = self._check_text()
         self._scan(smiles)
+        self.decimal_commas = has_decimal_commas((row for _, row in self._rows()), self.mark)
 
     # ---- the file ----
 
@@ -138,7 +141,7 @@ class MoleculeParts:
             mark = separator(next(texts, ""))
             for _ in texts:
                 pass
-        return "\t" if self._kind == "tsv" else mark
+        return {"csv": mark, "tsv": "\t"}.get(self._kind, ",")
 
     def _blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
         size = 0
@@ -159,7 +162,7 @@ class MoleculeParts:
             elif self._kind == "smi":
                 yield from smi_rows(lines)
             else:
-                yield from islice(table_rows(lines, self.path, self._mark), 1, None)
+                yield from islice(table_rows(lines, self.path, self.mark), 1, None)
 
     def _read_header(self) -> tuple[str, ...]:
         if self._kind == "smi":
@@ -168,7 +171,7 @@ class MoleculeParts:
         with self._open() as stream, io.TextIOWrapper(stream, "utf-8-sig", newline=ends) as lines:
             if self._kind == "sdf":
                 return sdf_header(record for _, record in sdf_records(lines))
-            return tuple(next(table_rows(lines, self.path, self._mark), (0, ()))[1])
+            return tuple(next(table_rows(lines, self.path, self.mark), (0, ()))[1])
 
     def _scan(self, smiles: str | None) -> None:
         """Goes through all rows for errors, and for what has to be known of all of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import re
@@ -32,10 +33,10 @@ from tapnet.files import printable
 from tapnet.io.archive import Place, read_content
 from tapnet.io.dataset_files import molecules_name
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
-from tapnet.io.tables import Table, decode_table, parse_table
+from tapnet.io.tables import Table, decode_table, parse_table, separator, without_separator
 from tapnet.progress import counting
 
-MAX_BYTES = 1 << 30
+MAX_BYTES, MOST_HEADER = 1 << 30, 1 << 20
 LARGE_ROWS = 1 << 18  # from so many molecules on, their arrays are on disk
 ROWS_PER_CORE, MOST_ROWS = 1 << 13, 1 << 17  # of a large file, read at once
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "isosmiles", "smi", "mol", "molecule", "structure")
@@ -338,12 +339,10 @@ class MoleculeCells(Table):
 
     def smiles_column(self) -> str:
         """The column of SMILES, by its name."""
-        lower = [name.lower().replace(" ", "_") for name in self.header]
-        found = [self.header[lower.index(word)] for word in SMILES_NAMES if word in lower]
-        found = found or [name for name in self.header if "smiles" in name.lower()]
-        if not found:
+        found = _named_smiles(self.header)
+        if found is None:
             raise DataError(f"{self.path}: which column holds the SMILES? The columns are {self.listed()}")
-        return found[0]
+        return found
 
     def target_column(self, others: Sequence[str]) -> list[str]:
         """The only column of numbers that is no id, or the only one of few words; empty where there is none."""
@@ -368,6 +367,23 @@ class _DataFrameCells(MoleculeCells):
 
     def where(self, row: int) -> str:
         return f"{self.path}, {self.place(row)}"
+
+
+def _named_smiles(header: Sequence[str]) -> str | None:
+    lower = [name.lower().replace(" ", "_") for name in header]
+    found = [header[lower.index(word)] for word in SMILES_NAMES if word in lower]
+    return next(iter(found or [name for name in header if "smiles" in name.lower()]), None)
+
+
+def has_smiles_column(path: Path) -> bool:
+    """Whether the header of a .csv names a column of SMILES; true also of what is no table, which its reader says."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            first = lines.readline(MOST_HEADER)
+            rows = csv.reader(without_separator(chain([first], lines)), delimiter=separator(first))
+            return _named_smiles(next(filter(any, rows), [])) is not None
+    except (OSError, ValueError, csv.Error):
+        return True
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:

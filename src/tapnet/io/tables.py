@@ -82,16 +82,7 @@ class Table(NamedTuple):
         return [row[number] for row in self.rows]
 
     def _has_decimal_commas(self, cells: Sequence[str]) -> bool:
-        """Whether commas do not separate cells and a column holds numbers, some with a comma and none with a point."""
-        if self.mark == ",":
-            return False
-        found = False
-        for cell in map(str.strip, cells):
-            if DECIMAL_COMMA.fullmatch(cell):
-                found = True
-            elif not WHOLE.fullmatch(cell) and not is_gap(cell):
-                return False
-        return found
+        return has_decimal_commas(([cell] for cell in cells), self.mark)
 
     def find(self, name: str) -> str:
         """The name of a column; a DataError that lists the columns where there is none of this name."""
@@ -109,6 +100,22 @@ class Table(NamedTuple):
     def listed(self, names: Sequence[str] | None = None) -> str:
         """The names of the columns, or of some, for a message."""
         return printable(", ".join(filter(None, self.header if names is None else names)))[:300]
+
+
+def has_decimal_commas(rows: Iterable[Sequence[str]], mark: str) -> bool:
+    """Whether commas do not separate cells and a column holds numbers, some with a comma and none with a point."""
+    found: dict[int, bool] | None = None  # the columns that may be such, and whether there was a comma
+    for row in rows if mark != "," else ():
+        found = dict.fromkeys(range(len(row)), False) if found is None else found
+        for column in list(found):
+            cell = row[column].strip()
+            if DECIMAL_COMMA.fullmatch(cell):
+                found[column] = True
+            elif not WHOLE.fullmatch(cell) and not is_gap(cell):
+                del found[column]
+        if not found:
+            return False
+    return any((found or {}).values())
 
 
 def read_table(path: Place) -> Table:

@@ -21,11 +21,17 @@ from tapnet.ops.readout import readout
 
 
 class BagSettings(Settings):
-    """One hidden layer, as the authors' MolecularFingerprint."""
+    """One hidden layer, as the authors' MolecularFingerprint.
 
-    hidden_channels: Count = 128  # theirs: 32, 128 or 256
-    readout: Literal["auto", "sum", "mean"] = "auto"  # of the nodes; auto: the sum of categories, the mean of numbers
-    dropout: Dropout = 0.0  # on the hidden layer
+    Args:
+        hidden_channels: units of the hidden layer; the authors' are 32, 128 or 256.
+        readout: of the nodes; auto: the sum of categories, the mean of numbers.
+        dropout: on the hidden layer.
+    """
+
+    hidden_channels: Count = 128
+    readout: Literal["auto", "sum", "mean"] = "auto"
+    dropout: Dropout = 0.0
 
 
 class Bag(GraphClassifier):

@@ -17,13 +17,19 @@ from tapnet.ops.dropout import dropout
 
 
 class DGCNNSettings(Settings):
-    """Section 5 of the paper: four convolutions, two 1-D convolutions of 16 and 32 channels, 128 dense units."""
+    """Section 5 of the paper: four convolutions, two 1-D convolutions of 16 and 32 channels, 128 dense units.
+
+    Args:
+        channels: of each graph convolution; nodes are sorted by the last.
+        k: nodes after sorting, enough for both 1-D convolutions; None: so that 60 % of the graphs have more.
+        dense_channels: units of the dense layer.
+        dropout: after the dense layer.
+    """
 
     channels: Annotated[Counts, Field(min_length=1)] = (32, 32, 32, 1)
-    # Nodes after sorting, enough for both 1-D convolutions; None: so that 60 % of the graphs have more.
     k: Annotated[Count, Field(ge=10)] | None = None
     dense_channels: Count = 128
-    dropout: Dropout = 0.5  # after the dense layer
+    dropout: Dropout = 0.5
 
 
 class DGCNN(GraphClassifier):

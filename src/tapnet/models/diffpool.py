@@ -23,12 +23,21 @@ from tapnet.ops.readout import readout
 
 
 class DiffPoolSettings(Settings):
-    """Section 4.2 of the paper: GraphSAGE by means, three layers before, between and after two poolings to 25 %."""
+    """Section 4.2 of the paper: GraphSAGE by means, three layers before, between and after two poolings to 25 %.
+
+    Args:
+        hidden_channels: the size of each node's features inside.
+        layers: of each GraphSAGE network.
+        poolings: how many.
+        ratio: clusters for the nodes of the largest graph, and again.
+        link_weight: of the link prediction loss.
+        entropy_weight: of the entropy of nodes' clusters.
+    """
 
     hidden_channels: Count = 64
-    layers: Count = 3  # of each GraphSAGE network
+    layers: Count = 3
     poolings: Count = 2
-    ratio: Annotated[float, Field(gt=0, le=1)] = 0.25  # clusters for the nodes of the largest graph, and again
+    ratio: Annotated[float, Field(gt=0, le=1)] = 0.25
     link_weight: Weight = 1.0
     entropy_weight: Weight = 1.0
 

@@ -18,15 +18,25 @@ from tapnet.ops.readout import readout
 
 
 class EigenPoolSettings(Settings):
-    """The example that comes with its authors' program (run_example.sh), with H of the paper's EigenGCN-3."""
+    """The example that comes with its authors' program (run_example.sh), with H of the paper's EigenGCN-3.
+
+    Args:
+        hidden_channels: the size of each node's features inside.
+        layers: graph convolutions before each pooling.
+        poolings: how many; the last one leaves one node.
+        ratio: clusters for each node in the poolings before; 0.1: clusters of ten nodes.
+        vectors: H, the eigenvectors of each cluster.
+        dense_channels: units of the dense layer.
+        dropout: before the convolutions that are neither first nor last.
+    """
 
     hidden_channels: Count = 128
-    layers: Count = 5  # graph convolutions before each pooling
-    poolings: Count = 2  # the last one leaves one node
-    ratio: Ratio = 0.1  # of the poolings before: clusters of ten nodes
-    vectors: Count = 3  # H: eigenvectors of each cluster
+    layers: Count = 5
+    poolings: Count = 2
+    ratio: Ratio = 0.1
+    vectors: Count = 3
     dense_channels: Count = 256
-    dropout: Dropout = 0.5  # before the convolutions that are neither first nor last
+    dropout: Dropout = 0.5
 
     @property
     def ratios(self) -> tuple[float | int, ...]:

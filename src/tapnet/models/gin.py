@@ -25,12 +25,19 @@ SOCIAL_SETS = ("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-M
 
 
 class GINSettings(Settings):
-    """Section 7 of the paper and its authors' program (defaults of its main.py)."""
+    """Section 7 of the paper and its authors' program (defaults of its main.py).
+
+    Args:
+        hidden_channels: the size of each node's features inside.
+        layers: the input counts as one: 5 are four convolutions.
+        readout: of the nodes at each layer.
+        dropout: on the graph's scores, as in the authors' program.
+    """
 
     hidden_channels: Count = 64
-    layers: Annotated[Count, Field(ge=2)] = 5  # the input counts as one: four convolutions
+    layers: Annotated[Count, Field(ge=2)] = 5
     readout: Readout = "sum"
-    dropout: Dropout = 0.5  # on the graph's scores, as in the authors' program
+    dropout: Dropout = 0.5
 
 
 def _settings_on(dataset_name: str) -> dict[str, str]:

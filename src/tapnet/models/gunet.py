@@ -17,11 +17,20 @@ from tapnet.ops.readout import readout
 
 
 class GUNetSettings(Settings):
-    """Section 4.2 of the paper and its authors' program for graph classification."""
+    """Section 4.2 of the paper and its authors' program for graph classification.
+
+    Args:
+        hidden_channels: the size of each node's features inside.
+        ratios: the share of nodes that each pooling keeps, or their number.
+        dropout: on the inputs of the GCN layers and of the projections.
+        classifier_channels: units of the hidden layer of the classifier.
+        classifier_dropout: in the classifier.
+        activation: of the classifier.
+    """
 
     hidden_channels: Count = 48
     ratios: Ratios = (0.9, 0.7, 0.6, 0.5)
-    dropout: Dropout = 0.3  # on the inputs of the GCN layers and of the projections
+    dropout: Dropout = 0.3
     classifier_channels: Count = 512
     classifier_dropout: Dropout = 0.2
     activation: Activation = "elu"

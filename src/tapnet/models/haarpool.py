@@ -19,14 +19,23 @@ from tapnet.ops.readout import readout
 
 
 class HaarPoolSettings(Settings):
-    """Its authors' program for PROTEINS (haarpool_proteins.py)."""
+    """Its authors' program for PROTEINS (haarpool_proteins.py).
+
+    Args:
+        hidden_channels: the size of each node's features inside.
+        layers: graph convolutions before each pooling.
+        poolings: how many; the last one leaves one node.
+        ratio: the share of nodes that the poolings before leave, or their number.
+        dense_channels: units of the two dense layers.
+        dropout: between the dense layers.
+    """
 
     hidden_channels: Count = 128
-    layers: Count = 2  # graph convolutions before each pooling
-    poolings: Count = 3  # the last one leaves one node
-    ratio: Ratio = 0.5  # of the poolings before
+    layers: Count = 2
+    poolings: Count = 3
+    ratio: Ratio = 0.5
     dense_channels: TwoCounts = (128, 64)
-    dropout: Dropout = 0.5  # between the dense layers
+    dropout: Dropout = 0.5
 
     @property
     def ratios(self) -> tuple[float | int, ...]:

@@ -28,14 +28,21 @@ RANKING = "degree, category, refined"  # in the name of what is cached; to be ch
 
 
 class PSCNSettings(Settings):
-    """Section 5.3 of the paper: fields of 10 nodes, convolutions of 16 and 8 channels, 128 dense units."""
+    """Section 5.3 of the paper: fields of 10 nodes, convolutions of 16 and 8 channels, 128 dense units.
 
-    # Nodes of the sequence, w; None: the mean of the graphs' sizes.
+    Args:
+        width: nodes of the sequence, w; None: the mean of the graphs' sizes.
+        field: nodes of a receptive field, k.
+        channels: of the two convolutions.
+        dense_channels: units of the dense layer.
+        dropout: after the dense layer.
+    """
+
     width: Annotated[Count, Field(ge=SECOND_FIELD)] | None = None
-    field: Count = 10  # nodes of a receptive field, k
+    field: Count = 10
     channels: TwoCounts = (16, 8)
     dense_channels: Count = 128
-    dropout: Dropout = 0.5  # after the dense layer
+    dropout: Dropout = 0.5
 
     def width_on(self, shape: DataShape) -> int:
         """w on data of this shape."""

@@ -53,6 +53,7 @@ def describe(spec: ModelSpec) -> dict[str, Any]:
         "year": spec.year,
         "parameters_on_mutag": None if spec.build is None else spec.build(MUTAG, settings).num_parameters,
         "about": spec.about,
-        "settings": settings.to_dict(),
+        "settings": settings.model_dump(),
+        "about_settings": spec.settings.meanings(),
         "search": dict(spec.search),
     }

@@ -20,7 +20,14 @@ from tapnet.ops.readout import readout
 
 
 class SAGPoolSettings(Settings):
-    """Section 4.3 of the paper and its authors' program: 128 channels, half of the nodes kept three times."""
+    """Section 4.3 of the paper and its authors' program: 128 channels, half of the nodes kept three times.
+
+    Args:
+        hidden_channels: the size of each node's features inside.
+        layers: graph convolutions, each with a pooling.
+        ratio: the share of nodes that each pooling keeps, or their number.
+        dropout: in the classifier.
+    """
 
     hidden_channels: Annotated[Count, Field(ge=2)] = 128
     layers: Count = 3

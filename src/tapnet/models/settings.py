@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
@@ -15,6 +17,7 @@ from tapnet.nn.pool.select import check_ratio
 S = TypeVar("S", bound="Settings")
 
 LIMITS = {"ge": "at least", "gt": "above", "lt": "below", "le": "at most"}
+DESCRIBED = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)  # a field in the Args of a docstring
 LARGEST = 10_000  # layers, channels and the like; also bounds what a stranger's file can ask for
 
 
@@ -65,6 +68,18 @@ class Settings(BaseModel):
     def names(cls) -> tuple[str, ...]:
         """The names of all fields."""
         return tuple(cls.model_fields)
+
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """What each field is, as the class's docstring says; and the words that it can be, if it is one of a few."""
+        text = (inspect.getdoc(cls) or "").partition("Args:\n")[2].partition("\n\n")[0]
+        said = {name: " ".join(words.split()) for name, words in DESCRIBED.findall(text)}
+        found = {}
+        for name, field in cls.model_fields.items():
+            means, words = said.get(name, "").replace("`", "").rstrip("."), _words(field.annotation)
+            one_of = "" if all(word in means for word in words) else f"one of {', '.join(words)}"
+            found[name] = "; ".join(filter(None, (means, one_of)))
+        return found
 
     @classmethod
     def check_names(cls, chosen: Iterable[str], owner: str = "", also: Iterable[str] = ()) -> None:

@@ -48,6 +48,12 @@ class ModelSpec:
         model.set_numbers(shape.node_numbers, shape.edge_numbers)
         return model
 
+    def check_task(self, dataset: GraphDataset) -> None:
+        """Raises a SettingError for a data set with targets that the system cannot be trained for."""
+        if dataset.task not in self.tasks:
+            tasks = " and ".join(self.tasks)
+            raise SettingError(f"{self.name} is for {tasks}, and the task of {dataset.name} is {dataset.task}")
+
     def check_directions(self, dataset: GraphDataset, settings: Any) -> None:
         """Raises a SettingError for directed graphs, where the system is defined for undirected ones."""
         if dataset.directed and not self.keeps_directions(settings):

@@ -44,31 +44,55 @@ RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K"
 
 
 class TAPNetSettings(Settings):
-    """Everything that shapes a TAPNet; the defaults are the paper's."""
+    """Everything that shapes a TAPNet; the defaults are the paper's.
+
+    Args:
+        hidden_channels: the size of each node's features inside.
+        ratios: the share of nodes that each pooling layer keeps, of the graph as it comes in, or their number.
+        pool: the pooling layer: a name of `tapnet pools`, or module:Class.
+        connectivity: λ, the weight of the degree in the score.
+        similarity: of two neighbours, in local voting.
+        local_voting: whether the neighbours' vote counts (Eq. 1).
+        global_voting: whether the whole graph's vote counts (Eq. 2).
+        gate: how the gradient reaches the scores.
+        norm: of the GCN; the paper does not say which.
+        activation: of the classifier; by default as the paper has it on the data set.
+        dropout: on the inputs of the GCN layers and of the votes.
+        classifier_channels: units of the hidden layer of the classifier.
+        classifier_dropout: in the classifier.
+        aux: the weight of the link prediction objective; 0 is off.
+        link_reading: how that objective makes probabilities of similarities.
+        conv: the convolution: gcn, gin, gine, sage, gat, or module:Class.
+        readout: of every level (all), as in the paper, or of the coarsest one alone (last).
+        heads: how many votes each node gets; this and what follows is not in the paper.
+        vote_scale: what local votes are divided by: nodes, the paper's n, or channels, √d.
+        learn_connectivity: whether λ is learned, from ``connectivity`` on.
+        edge_votes: whether votes read what edges carry.
+        ensemble_size: networks that are trained side by side; the logits are the means of theirs.
+    """
 
     hidden_channels: Count = 48
-    ratios: Ratios = (0.8, 0.6, 0.4)  # of the graph as it comes into each pooling layer
-    pool: Pool = "tap"  # a name of nn/pool/registry.py; a class becomes its name
+    ratios: Ratios = (0.8, 0.6, 0.4)
+    pool: Pool = "tap"
     connectivity: float = 0.1
     similarity: Similarity = "bilinear"
     local_voting: bool = True
     global_voting: bool = True
     gate: Gate = "straight-through"
-    norm: Norm = "neighbour"  # not said in the paper; see nn/conv.py
-    activation: Activation = "relu"  # of the classifier
-    dropout: Dropout = 0.3  # on the inputs of the GCN layers and of the votes
+    norm: Norm = "neighbour"
+    activation: Activation = "relu"
+    dropout: Dropout = 0.3
     classifier_channels: Count = 512
     classifier_dropout: Dropout = 0.2
-    aux: Weight = 0.0  # the weight of the link prediction objective
+    aux: Weight = 0.0
     link_reading: LinkReading = "sigmoid"
-    conv: Conv = "gcn"  # a name of nn/conv/registry.py; a class becomes its name
-    readout: Readout = "all"  # of every level, as in the paper, or of the coarsest one alone
-
-    heads: Count = 1  # of votes; this and what follows is not in the paper
+    conv: Conv = "gcn"
+    readout: Readout = "all"
+    heads: Count = 1
     vote_scale: VoteScale = "nodes"
     learn_connectivity: bool = False
-    edge_votes: bool = False  # whether votes read what edges carry
-    ensemble_size: Annotated[int, Field(ge=1, le=100)] = 1  # networks that are trained side by side; logits are means
+    edge_votes: bool = False
+    ensemble_size: Annotated[int, Field(ge=1, le=100)] = 1
 
     ADDED_LATER = ("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes", "ensemble_size")
 

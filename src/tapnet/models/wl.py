@@ -30,11 +30,15 @@ class WLSettings(Settings):
     """What is chosen from: the grid of the TUDataset benchmark, and height 0, the histogram of the node labels.
 
     The grid is that of Morris and others (2020: main_kernel.py and kernel_evaluation.py); the paper's h begins with 0.
+
+    Args:
+        heights: h, the numbers of refinements.
+        penalties: C of the SVM.
+        inner_folds: the folds that choose, within the training graphs; fewer where a class has fewer graphs.
     """
 
-    heights: Heights = (0, 1, 2, 3, 4, 5)  # h, the number of refinements
-    penalties: Penalties = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # C of the SVM
-    # The folds that choose, within the training graphs; fewer where a class has fewer graphs.
+    heights: Heights = (0, 1, 2, 3, 4, 5)
+    penalties: Penalties = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
     inner_folds: Annotated[Count, Field(ge=2)] = 5
 
 

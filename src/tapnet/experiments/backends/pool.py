@@ -45,7 +45,7 @@ class Event(NamedTuple):
     Attributes:
         trial: which one.
         epoch: epochs that were trained.
-        accuracy: what the protocol would report now, in percent.
+        accuracy: what the protocol would report now: the accuracy in percent, or the task's usual metric.
         where: the node of a cluster that trains it.
     """
 

@@ -61,7 +61,7 @@ class Pooling(nn.Module, ABC):
             ``"none"``.
         paper: where the layer is from: authors, title, venue.
         year: when it appeared.
-        about: what is kept or merged, in one sentence; without it, the docstring's first line is shown.
+        about: what is kept or merged, in one sentence; without it, the docstring's first paragraph is shown.
         losses: the names of the losses whose sum is ``Pooled.loss`` while training.
         cost: the time of a call, for N nodes, E edges and d features in B graphs, K clusters each.
         memory: the size of what a call makes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import NamedTuple
@@ -87,7 +88,7 @@ class PoolInfo(NamedTuple):
     kind: str  # "select" (keeps nodes), "merge" (makes new ones), "readout", "none"; "own" where it does not say
     paper: str  # authors, title, venue; "" where there is none
     year: int | None
-    about: str  # what is kept or merged, or the first line of its docstring
+    about: str  # what is kept or merged, or the first paragraph of its docstring
     parameters: int | None = None  # of one layer with 48 features and ratio 0.8, on MUTAG; None if not imported
     losses: tuple[str, ...] = ()  # that are added while training
     cost: str = ""  # the time of a call: N nodes, E edges, d features, B graphs, K clusters
@@ -205,10 +206,15 @@ def list_pools() -> list[PoolInfo]:
 
 
 def _info(name: str, cls: type[Pooling]) -> PoolInfo:
-    about = vars(cls).get("about") or (inspect.getdoc(cls) or "").partition("\n")[0]
+    about = vars(cls).get("about") or _first_paragraph(inspect.getdoc(cls) or "")
     return PoolInfo(
         name, cls.kind or "own", cls.paper, cls.year, about, _parameters(cls), cls.losses, cls.cost, cls.memory
     )
+
+
+def _first_paragraph(text: str) -> str:
+    """In one line, and of links only what they are called: PyG's docstrings are reStructuredText."""
+    return re.sub(r"`([^`<]+?) *<[^`>]*>`__?", r"\1", " ".join(text.partition("\n\n")[0].split()))
 
 
 def _parameters(cls: type[Pooling]) -> int | None:
