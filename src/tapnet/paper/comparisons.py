@@ -78,9 +78,8 @@ def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section |
         verdicts.append(f"{data}{f' ({own})' if own else ''}: *{table.verdict}.*")
     references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
     what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment (Nadeau and Bengio's test)"
-    seconds = "; in brackets: seconds of all trainings" if name != "nested" else ""
     header = ("", *(f"{data}" for data in tables))
-    return Section(TITLES[name], header, tuple(rows), (f"{what}{seconds}.", *verdicts))
+    return Section(TITLES[name], header, tuple(rows), (f"{what}.", *verdicts))
 
 
 def diagnostics_section(table: Comparison) -> Section | None:
@@ -150,5 +149,4 @@ def _cell(table: Comparison, name: str) -> str:
     if found is None or found.mean is None or found.std is None:
         return "–"
     mark = f" {DIFFERS}" if found.difference is not None and found.difference.differs else ""
-    seconds = f" ({found.seconds:.0f} s)" if table.protocol != "nested" and not found.baseline else ""
-    return f"{found.mean:.1f} ± {found.std:.1f}{mark}{seconds}"
+    return f"{found.mean:.1f} ± {found.std:.1f}{mark}"
