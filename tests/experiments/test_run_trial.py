@@ -6,6 +6,7 @@ import os
 import zlib
 from contextlib import ExitStack
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from tapnet import load_dataset
 from tapnet.errors import DamagedFileWarning, DataError
+from tapnet.experiments.backends import processes
 from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store
@@ -388,3 +390,11 @@ def test_results_of_a_build_with_other_settings_are_passed_over_not_thrown_away(
     file.write_text(json.dumps({**values, "digest": digest(values)}))
     assert list(store.results()) == []
     assert file.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("ForkServerProcess-2", 2), ("SpawnProcess-1:3", 3), ("MainProcess", 0), ("mine", 0)]
+)
+def test_a_process_knows_its_number_whoever_started_it(name, number, monkeypatch):
+    monkeypatch.setattr(processes.multiprocessing, "current_process", lambda: SimpleNamespace(name=name))
+    assert processes.process_number() == number

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -99,8 +100,9 @@ def ignore_sigint() -> None:
 
 
 def process_number() -> int:
-    """The number of this process among those that its parent has started, from 1."""
-    return int(multiprocessing.current_process().name.rpartition("-")[2])
+    """The number of this process among those that its parent has started, from 1; 0 for the main process."""
+    numbers = re.findall(r"\d+", multiprocessing.current_process().name)  # "Process-1:2" is the second of the first
+    return int(numbers[-1]) if numbers else 0
 
 
 def torchrun_size() -> int:
