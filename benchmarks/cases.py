@@ -52,8 +52,8 @@ class Case:
             "what": self.what,
             "data": self.data,
             "peer": self.peer,
-            "ratio": round(self.ratio.median, 2),
-            "rounds": [round(v, 2) for v in self.ratio.values],
+            "ratio": float(f"{self.ratio.median:.3g}"),
+            "rounds": [float(f"{v:.3g}") for v in self.ratio.values],
             "note": self.note,
         }
 
