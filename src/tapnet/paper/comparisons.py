@@ -82,12 +82,16 @@ def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section |
     return Section(TITLES[name], header, tuple(rows), (f"{what}.", *verdicts))
 
 
-def diagnostics_section(table: Comparison) -> Section | None:
-    """What the first pooling layer of each system does to the test graphs; None where nothing is stored of it.
+def diagnostics_section(tables: Mapping[str, Comparison]) -> Section | None:
+    """What the first pooling layer of each system does to test graphs; None where nothing is stored of it.
 
     Args:
-        table: A comparison of pooling layers.
+        tables: Comparisons of pooling layers by data set; the first with diagnostics is shown, the files have all.
     """
+    known = (table for table in tables.values() if any(system.diagnostics for system in table.systems))
+    table = next(known, None)
+    if table is None:
+        return None
     rows = []
     for system in table.systems:
         if system.diagnostics and LABELS.get(system.name) != LABELS["tapnet:none"]:
@@ -102,7 +106,7 @@ def diagnostics_section(table: Comparison) -> Section | None:
         "of nodes that are chosen, the rank correlation of their scores with their degrees. Means over the test graphs."
     )
     header = ("", "nodes", "edges", "isolated", "components", "entropy", "empty", "degrees")
-    return Section(title, header, tuple(rows), (note,)) if rows else None
+    return Section(title, header, tuple(rows), (note,))
 
 
 def _share(value: float | None) -> str:

@@ -128,8 +128,9 @@ class Session:
         for target, table in zip(self.asked.tables, tables, strict=True):
             glance = [without_known_data(one, known) for one in table.sections if one.title == GLANCE]
             glance = [replace(one, title="") for one in glance]
-            detail = f"[Each data set, with deviations]({self.store.folder.name}/{table.name}.md)."
-            pages.append(f"## {table.title}\n\n{markdown(glance or table.sections, level=3)}\n{detail}\n")
+            detail = f"[Each data set, with deviations]({self.store.folder.name}/{table.name}.md).\n"
+            shown = markdown(glance or table.sections, level=3) + "\n" if target.on_page else ""
+            pages.append(f"## {table.title}\n\n{shown}{detail}")
             rows += csv_rows(target, self._cells[target.name], EXACT)
         of_mutag = (self.results.values(), "MUTAG", checksums.get("MUTAG"))
         sections = [variants_section(*of_mutag)]
@@ -137,7 +138,8 @@ class Session:
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)
             sections.append(comparison_section(name, found))
-            sections += [diagnostics_section(table) for table in found.values() if name == "pooling"]
+            if name == "pooling":
+                sections.append(diagnostics_section(found))
             rows += comparison_rows(name, found)
         pages += [markdown([section]) for section in sections if section]
         text = self.store.folder / TEXT

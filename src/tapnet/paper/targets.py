@@ -51,6 +51,7 @@ class Target:
     datasets: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
     note: str = ""
+    on_page: bool = True  # whether a report shows it, or only names its file
 
     def printed(self, row: Row, dataset: str) -> Printed | None:
         """The paper's accuracy of a row on a data set; None where it prints none."""
@@ -111,12 +112,14 @@ TARGETS: dict[str, Target] = {
             SMALL,
             (Row("neighbour: A D⁻¹"), *map(_with_norm, ("symmetric: D^-½ A D^-½", "mean: D⁻¹ A", "sum: A"))),
             "`neighbour` is TAPNet's default: the paper cites the symmetric one, its authors' earlier program this.",
+            on_page=False,
         ),
         Target(
             "pools",
             "All pooling layers in TAPNet's architecture",
             (*SMALL, "DD", "COLLAB", "REDDIT-BINARY"),
             (*_POOLS, *map(_net, ("sag", "eigen", "haar")), _without("w/o TAP"), TAPNET),
+            on_page=False,
         ),
         Target(
             "connectivity",
