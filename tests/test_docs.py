@@ -137,9 +137,13 @@ def test_every_pooling_layer_is_in_the_cheat_sheet():
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
     page = hook.on_page_markdown((DOCS / "reference/pools.md").read_text())
-    rows = re.findall(r"^\| `(.*?)` \| (.*) \|$", page, re.MULTILINE)
-    assert [name for name, _ in rows] == list(POOLS)
-    for name, cells in rows:
+    sheet, costs = (
+        re.findall(r"^\| `(.*?)` \| (.*) \|$", part, re.MULTILINE) for part in page.split("## What they cost")
+    )
+    assert [name for name, _ in costs] == list(POOLS)
+    assert {len(cells.split(" | ")) for _, cells in costs} == {4}
+    assert [name for name, _ in sheet] == list(POOLS)
+    for name, cells in sheet:
         assert POOLS[name].about in cells
         assert POOLS[name].paper in cells
         assert len(cells.split(" | ")) == 7
