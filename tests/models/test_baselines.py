@@ -91,6 +91,18 @@ def test_bag_counts_categories_and_does_not_see_edges(mutag):
     torch.testing.assert_close(model(batch.x, empty, batch.graph), model(batch))
 
 
+@pytest.mark.parametrize("of", ["sum", "mean"])
+def test_bag_with_a_layer_for_each_node_is_deep_sets(mutag, of):
+    spec = find_model("bag")
+    model = spec.build(DataShape.of(mutag), spec.settings(node_layer=True, readout=of, hidden_channels=5)).eval()
+    batch = mutag.batch([0, 17, 187])
+    one_hot = torch.nn.functional.one_hot(batch.x, 7).float()
+    h = torch.relu(one_hot @ model.nodes.weight + model.nodes.bias).split(mutag.nodes_per_graph[[0, 17, 187]].tolist())
+    h = torch.stack([getattr(nodes, of)(0) for nodes in h]) @ model.hidden.weight + model.hidden.bias
+    torch.testing.assert_close(model(batch), model.classifier(torch.relu(model.norm(h))))
+    assert "node_layer" not in spec.settings().to_dict()  # stored trials keep their keys
+
+
 def test_bag_takes_the_mean_of_numbers():
     spec = find_model("bag")
     model = spec.build(DataShape(3, 2, categorical=False), spec.make_settings("", {})).eval()
