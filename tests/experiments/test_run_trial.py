@@ -21,8 +21,18 @@ from tapnet.experiments.backends.pool import DataReference, run_trials
 from tapnet.experiments.run_trial import Interrupted, run_trial
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import Summary
-from tapnet.experiments.trial import Trial, TrialResult, digest, pack_curve, rounded, unpack_curve
+from tapnet.experiments.trial import (
+    Selection,
+    Trial,
+    TrialResult,
+    digest,
+    pack_array,
+    pack_curve,
+    rounded,
+    unpack_curve,
+)
 from tapnet.files import replacing
+from tapnet.inference.explain import pooling_steps
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import read_model
 from tapnet.models.registry import find_model
@@ -369,6 +379,55 @@ def test_a_trial_records_how_its_test_graphs_hang_together_after_each_pooling(mu
     earlier = {name: value for name, value in result.to_dict().items() if name != "diagnostics"}
     assert TrialResult.from_dict(earlier).diagnostics == ()
     assert not run_trial(make(mutag, epochs=1, settings={"pool": "none"}), mutag, Store(tmp_path)).coarsened
+
+
+def test_a_trial_records_which_nodes_of_its_test_graphs_the_first_layer_kept(mutag, tmp_path):
+    store = Store(tmp_path)
+    trial = make(mutag, epochs=1, settings={"pool": "topk"})
+    result = run_trial(trial, mutag, store)
+    model, test = SavedModel.load(store.model_file(trial)).network, split(mutag, "fair", 10, 0).test
+    batch = mutag.batch(test)
+    first = pooling_steps(model.eval(), batch)[0][0].pooled.perm.numpy()
+    for found in (result.selection, store.load(trial).selection):
+        np.testing.assert_array_equal(found.sizes, mutag.nodes_per_graph[test].numpy())
+        np.testing.assert_array_equal(found.kept, np.isin(np.arange(batch.num_nodes), first))
+    earlier = {name: value for name, value in result.to_dict().items() if name != "selection"}
+    assert TrialResult.from_dict(earlier).selection is None
+    for pool in ("none", "mincut"):
+        assert run_trial(make(mutag, epochs=1, settings={"pool": pool}), mutag, Store(tmp_path)).selection is None
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=9), st.integers(0, 2**32 - 1))
+def test_a_selection_is_stored_in_few_bytes_and_reads_as_it_was(sizes, seed):
+    kept = np.random.default_rng(seed).random(sum(sizes)) < 0.5
+    selection = Selection.of(np.array(sizes), kept)
+    told = min(sum(sizes), 8192)
+    assert selection.sizes.sum() == told
+    assert selection.sizes[:-1].tolist() == sizes[: len(selection.sizes) - 1]
+    np.testing.assert_array_equal(selection.kept, kept[:told])
+    text = json.dumps(selection.to_dict())
+    assert len(text) < 1800
+    stored = Selection.from_dict(json.loads(text))
+    np.testing.assert_array_equal(stored.sizes, selection.sizes)
+    np.testing.assert_array_equal(stored.kept, selection.kept)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ([3], []),
+        ([3], [1, 2]),
+        ([0], []),
+        ([-3, 6], [1]),
+        ([8193], [0] * 129),
+        ([[3]], [1]),
+        ([3.0], [1]),
+        ([3], [1.0]),
+    ],
+)
+def test_a_selection_that_does_not_fit_its_graphs_is_refused(sizes, words):
+    with pytest.raises(ValueError, match="a selection of"):
+        Selection.from_dict({"sizes": pack_array(np.array(sizes)), "kept": pack_array(np.array(words))})
 
 
 def test_a_store_can_keep_the_models_of_the_first_fold_alone(mutag, tmp_path):

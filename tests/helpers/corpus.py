@@ -1226,6 +1226,8 @@ def store_cases(trained: Trained) -> Iterator[Case]:
         ("parameters as a list", ("parameters",), []),
         ("connectivity as a number", ("coarsened",), 5),
         ("connectivity of other things", ("coarsened",), [{"a": 1}]),
+        ("a selection as a list", ("selection",), []),
+        ("a selection of nothing", ("selection",), {"sizes": None, "kept": None}),
         ("diagnostics of other things", ("diagnostics",), [{"nodes": "all"}]),
         ("the model is a list", ("trial", "model"), []),
         ("settings null", ("trial", "settings"), None),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import combinations
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tapnet.errors import SettingError
 from tapnet.inference.explain import explain
-from tapnet.inference.stability import selection_stability
+from tapnet.inference.stability import corrected_overlap, selection_stability
 from tapnet.io.load import load_dataset
 from tapnet.models.tapnet import TAPNet
 
@@ -45,3 +49,35 @@ def test_what_cannot_be_compared(few):
         selection_stability([TAPNet(7, 2, pool="mincut", mean_nodes=18.0)] * 2, few)
     with pytest.raises(SettingError, match="numbers of pooling layers"):
         selection_stability([TAPNet(7, 2, ratios=(0.5,)), TAPNet(7, 2)], few)
+
+
+# ---- corrected for chance ----
+
+
+def selected(nodes, size):
+    return np.isin(np.arange(size), list(nodes))
+
+
+@given(st.integers(2, 12), st.data())
+def test_selections_of_one_size_agree_as_they_correlate(size, data):
+    count = data.draw(st.integers(1, size - 1))
+    nodes = st.sets(st.integers(0, size - 1), min_size=count, max_size=count)
+    one, other = (selected(data.draw(nodes), size) for _ in range(2))
+    (found,) = corrected_overlap(one, other, np.array([size]))
+    assert found == pytest.approx(np.corrcoef(one, other)[0, 1])
+    assert corrected_overlap(one, one, np.array([size])).tolist() == [1]
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (3, 3), (4, 2), (1, 5)])
+def test_selections_by_chance_agree_by_nothing_on_average(a, b):
+    size, kept = 6, selected(range(a), 6)
+    every = [corrected_overlap(kept, selected(nodes, size), np.array([size])) for nodes in combinations(range(size), b)]
+    assert np.mean(every) == pytest.approx(0, abs=1e-12)
+    assert np.max(every) == 1  # as much in common as there can be
+
+
+def test_each_graph_counts_by_itself_and_one_without_a_choice_not_at_all():
+    one = np.array([True, False, True, True, False, True, False])
+    other = np.array([True, False, True, True, False, False, True])
+    found = corrected_overlap(one, other, np.array([2, 2, 1, 2]))
+    np.testing.assert_array_equal(found, [1, np.nan, np.nan, -1])

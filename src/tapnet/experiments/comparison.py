@@ -222,7 +222,7 @@ class Comparison:
         return found
 
     def _records(self) -> list[dict[str, Any]]:
-        """A flat row for each system."""
+        """A flat row for each system; what its first pooling layer did has names that begin with ``pool_``."""
         empty = FromReference(None)
         return [
             {
@@ -241,9 +241,10 @@ class Comparison:
                 "seconds": system.seconds,
                 "parameters": system.parameters,
                 "scores": list(system.scores),
+                **{f"pool_{name}": value for name, value in asdict(first).items()},
             }
             for system in self.systems
-            for d in [system.difference or empty]
+            for d, first in [(system.difference or empty, (*system.diagnostics, PoolDiagnostics())[0])]
         ]
 
     def to_pandas(self) -> DataFrame:

@@ -13,7 +13,7 @@ from torch import Tensor
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.experiments.store import TrialStore
-from tapnet.experiments.trial import Predicted, Trial, TrialResult, rounded, versions
+from tapnet.experiments.trial import Predicted, Selection, Trial, TrialResult, rounded, versions
 from tapnet.inference.explain import pooling_steps
 from tapnet.inference.model_file import ModelCard
 from tapnet.machine import require_reproducible
@@ -231,17 +231,19 @@ class TrialRun:
             part: Predicted(graphs.numpy(), y[graphs].numpy(), self.predicted[part].numpy())
             for part, graphs in self._held_out().items()
         }
-        connected, layers = self._pooled()
-        about = (parameters, versions(), connected, predicted, layers)
+        connected, layers, selection = self._pooled()
+        about = (parameters, versions(), connected, predicted, layers, selection)
         return TrialResult(self.trial, self.curves, self.seconds, *about)
 
     @torch.inference_mode()
-    def _pooled(self) -> tuple[tuple[Connectivity, ...], tuple[PoolDiagnostics, ...]]:
-        """The connectivity of the test graphs as they are and where nodes are kept, and what each layer did to them."""
+    def _pooled(self) -> tuple[tuple[Connectivity, ...], tuple[PoolDiagnostics, ...], Selection | None]:
+        """Of the test graphs: how they are connected before and after nodes are kept, what each layer did, and kept."""
         if not self.trial.tested:
-            return (), ()
+            return (), (), None
         model, dataset, test = self.trainer.model.eval(), self.trainer.dataset, self.split.test
         connected, layers = list[Connectivity](), list[list[Columns]]()
+        sizes, selected = list[Tensor](), list[Tensor]()
+        generator = torch.Generator().manual_seed(self.trial.derived_seed)
         for some in test.split(EVALUATION_STEPS * self.trial.training.batch_size):
             for graphs in model.micro_batches(some, dataset.nodes_per_graph[some]):
                 batch = dataset.batch(graphs).to(self.trial.device)
@@ -251,7 +253,11 @@ class TrialRun:
                 if kept:
                     found = [Connectivity.of(b) for b in (batch, *kept) if isinstance(b, GraphBatch)]
                     connected = [a + b for a, b in zip(connected, found, strict=True)] if connected else found
-        return tuple(connected), tuple(summarize(parts) for parts in zip(*layers, strict=True))
+                if steps and (nodes := steps[0].layer.kept_by(steps[0].pooled, steps[0].before, generator)) is not None:
+                    sizes.append(batch.nodes_per_graph.cpu())
+                    selected.append(torch.zeros(batch.num_nodes, dtype=torch.bool).index_fill_(0, nodes.cpu(), True))
+        selection = Selection.of(torch.cat(sizes).numpy(), torch.cat(selected).numpy()) if selected else None
+        return tuple(connected), tuple(summarize(parts) for parts in zip(*layers, strict=True)), selection
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import zip_longest
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, zip_longest
 from typing import Any
 
 import numpy as np
 
 from tapnet.errors import SettingError
-from tapnet.experiments.trial import Trial, TrialResult
+from tapnet.experiments.trial import Trial, TrialResult, digest, rounded
+from tapnet.inference.stability import corrected_overlap
 from tapnet.machine import NOT_RECORDED
 from tapnet.models.registry import find_model
 from tapnet.nn.pool.diagnostics import PoolDiagnostics
@@ -174,11 +175,37 @@ class Summary:
     def diagnostics(self) -> list[PoolDiagnostics]:
         """What each pooling layer made of the test graphs, the mean of the folds; empty where it is not known.
 
-        Where folds have chosen different numbers of layers, a layer is the mean of the folds that have it.
+        Where folds have chosen different numbers of layers, a layer is the mean of the folds that have it. The first
+        layer also has the mean stability of its selection, where a fold was trained with several seeds.
         """
         known = [r.diagnostics for r in self.results if r.diagnostics]
         layers = ([layer for layer in of if layer is not None] for of in zip_longest(*known))
-        return [PoolDiagnostics.mean(of) for of in layers]
+        means = [PoolDiagnostics.mean(of) for of in layers]
+        if means and (stability := list(self.stability.values())):
+            means[0] = replace(means[0], stability=rounded(float(np.mean(stability))))
+        return means
+
+    @property
+    def stability(self) -> dict[tuple[int, int], float]:
+        """How far the first pooling layer keeps the same nodes with other seeds, by the seed and number of the fold.
+
+        The mean over its test graphs and the pairs of trials that differ in their seed alone, as
+        `tapnet.inference.stability.corrected_overlap` has it: 1 for the same nodes, 0 for what chance has in common.
+        Empty where a fold has one seed, or nodes are merged.
+        """
+        alike: dict[str, list[TrialResult]] = {}
+        for result in self.results:
+            same = {name: value for name, value in result.trial.to_dict().items() if name != "seed"}
+            alike.setdefault(digest(same), []).append(result)
+        found: dict[tuple[int, int], list[float]] = {}
+        for several in alike.values():
+            trial = several[0].trial
+            chosen = [result.selection for result in several if result.selection is not None]
+            for one, other in combinations(chosen, 2):
+                if np.array_equal(one.sizes, other.sizes):
+                    overlap = corrected_overlap(one.kept, other.kept, one.sizes)
+                    found.setdefault((trial.fold_seed, trial.fold), []).extend(overlap[np.isfinite(overlap)].tolist())
+        return {fold: float(np.mean(values)) for fold, values in found.items() if values}
 
     @property
     def machines(self) -> list[str]:

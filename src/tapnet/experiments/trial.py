@@ -36,6 +36,7 @@ from tapnet.training.settings import TrainingSettings
 Array = NDArray[Any]
 
 LONGEST_CURVE, LARGEST_ARRAY = 1 << 24, 1 << 28  # bytes, unpacked; more is none that is stored
+MOST_NODES = 8192  # whose selection is stored with a trial: 1.4 kB of text at the most
 # Fields that came after results were stored, with the value that leaves keys as they were.
 LATER_DEFAULTS = (
     ("devices", 1),
@@ -213,6 +214,43 @@ class Predicted:
         return cls(graphs, y, outputs)
 
 
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Which nodes of the first test graphs the first pooling layer kept, after training.
+
+    Attributes:
+        sizes: [n] the nodes of each graph; of the last one, those that are told.
+        kept: [N] whether each of their nodes is kept.
+    """
+
+    sizes: Array
+    kept: Array
+
+    @classmethod
+    def of(cls, sizes: Array, kept: Array) -> Selection:
+        """Of the nodes of test graphs; the first ``MOST_NODES`` are told, so that a stored trial stays small."""
+        ends = np.minimum(np.cumsum(sizes), MOST_NODES)
+        told = np.diff(ends, prepend=0)
+        return cls(told[told > 0], kept[:MOST_NODES])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored: a bit for each node."""
+        bits = np.packbits(self.kept)
+        words = np.pad(bits, (0, -len(bits) % 8)).view("<i8")
+        return {"sizes": pack_array(self.sizes), "kept": pack_array(words)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Selection:
+        """From what ``to_dict`` returned."""
+        sizes, words = (unpack_array(values[name]) for name in ("sizes", "kept"))
+        if any(found.ndim != 1 or found.dtype.kind != "i" for found in (sizes, words)) or (sizes <= 0).any():
+            raise ValueError("a selection of no nodes")
+        nodes = sum(sizes.tolist())
+        if nodes > MOST_NODES or len(words) != -(-nodes // 64):
+            raise ValueError("a selection of other nodes than it says")
+        return cls(sizes, np.unpackbits(words.view(np.uint8), count=nodes).astype(bool))
+
+
 @dataclass(frozen=True)
 class TrialResult:
     """The result of a trial: curves over the epochs, and the accuracies that can be read off them.
@@ -226,6 +264,8 @@ class TrialResult:
         coarsened: the connectivity of the test graphs after training: as they are, then after each pooling layer.
         predicted: what the network of the epoch that counts says of the "test" and "validation" graphs.
         diagnostics: what each pooling layer made of the test graphs after training; empty if not known.
+        selection: which nodes of them the first pooling layer kept, which trials of other seeds are compared with; None
+            if it merges nodes, or if it is not known.
     """
 
     trial: Trial
@@ -236,6 +276,7 @@ class TrialResult:
     coarsened: Sequence[Connectivity] = ()
     predicted: Mapping[str, Predicted] = field(default_factory=dict)
     diagnostics: Sequence[PoolDiagnostics] = ()
+    selection: Selection | None = None
 
     @property
     def diverged(self) -> bool:
@@ -271,6 +312,7 @@ class TrialResult:
             "coarsened": [asdict(level) for level in self.coarsened],
             "curves": {name: pack_curve(values) for name, values in self.curves.items()},
             **({"diagnostics": [asdict(layer) for layer in self.diagnostics]} if self.diagnostics else {}),
+            **({"selection": self.selection.to_dict()} if self.selection is not None else {}),
             **({"predicted": {part: p.to_dict() for part, p in self.predicted.items()}} if self.predicted else {}),
         }
 
@@ -286,6 +328,7 @@ class TrialResult:
             tuple(Connectivity(**level) for level in values.get("coarsened", ())),
             {part: Predicted.from_dict(p) for part, p in values.get("predicted", {}).items()},
             tuple(PoolDiagnostics(**layer) for layer in values.get("diagnostics", ())),
+            Selection.from_dict(values["selection"]) if "selection" in values else None,
         )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tapnet._loops.jit import Array
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import SettingError
@@ -49,6 +51,34 @@ def selection_stability(models: Sequence[GraphClassifier], dataset: GraphDataset
             raise SettingError("networks with other numbers of pooling layers keep nothing that can be compared")
         shares.append([_common(layers, batch) for layers in zip(*kept, strict=True)])
     return [float(torch.cat(parts).mean()) for parts in zip(*shares, strict=True)]
+
+
+def corrected_overlap(kept: Array, others: Array, sizes: Array) -> Array:
+    """How far two selections of nodes are the same, corrected for chance.
+
+    Of n nodes, let one selection have a, the other b, and both have s in common. Chosen by chance they would have
+    ab/n in common, and they can have min(a, b): the value is (s − ab/n) / (min(a, b) − ab/n). For a = b it is the
+    correlation of the two selections, and Cohen's κ.
+
+    Args:
+        kept: ``[N]`` whether each node of all graphs is in the one selection.
+        others: ``[N]`` likewise, of the other.
+        sizes: ``[B]`` the nodes of each graph, n.
+
+    Returns:
+        ``[B]`` of each graph: 1 for the same nodes, 0 on average by chance; NaN where all or none of the nodes are
+        kept, so that there is no choice.
+
+    Example:
+        >>> first, second = np.array([1, 1, 0, 0, 1, 0]), np.array([1, 1, 0, 0, 0, 1])
+        >>> corrected_overlap(first, second, sizes=np.array([4, 2])).tolist()
+        [1.0, -1.0]
+    """
+    graph = np.repeat(np.arange(len(sizes)), sizes)
+    a, b, both = (np.bincount(graph, nodes, len(sizes)) for nodes in (kept, others, kept & others))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_chance, most = a * b / sizes, np.minimum(a, b)
+        return np.where(most > by_chance, (both - by_chance) / (most - by_chance), np.nan)
 
 
 def _kept_nodes(model: GraphClassifier, batch: GraphBatch) -> list[Tensor]:

@@ -92,21 +92,29 @@ def diagnostics_section(tables: Mapping[str, Comparison]) -> Section | None:
     table = next(known, None)
     if table is None:
         return None
+    shown = [s for s in table.systems if s.diagnostics and LABELS.get(s.name) != LABELS["tapnet:none"]]
+    has_stability = any(system.diagnostics[0].stability is not None for system in shown)
     rows = []
-    for system in table.systems:
-        if system.diagnostics and LABELS.get(system.name) != LABELS["tapnet:none"]:
-            first = system.diagnostics[0]
-            cells = (_share(first.nodes), _share(first.edges), _share(first.isolated), _number(first.components, 1))
-            more = (_number(first.entropy, 2), _share(first.empty), _number(first.degree_correlation, 2))
-            rows.append((_label(system.name), *cells, *more))
+    for system in shown:
+        first = system.diagnostics[0]
+        cells = (_share(first.nodes), _share(first.edges), _share(first.isolated), _number(first.components, 1))
+        more = (_number(first.entropy, 2), _share(first.empty), _number(first.degree_correlation, 2))
+        stability = (_number(first.stability, 2),) if has_stability else ()
+        rows.append((_label(system.name), *cells, *more, *stability))
     title = f"What the first pooling layer does to the graphs of {_dataset(table)}"
     note = (
         "Nodes and edges that are left, and isolated ones among the nodes left, in percent; components of a graph; of "
         "soft clusters the entropy of a node's assignment (1: it is in all alike) and how many are empty, in percent; "
         "of nodes that are chosen, the rank correlation of their scores with their degrees. Means over the test graphs."
     )
-    header = ("", "nodes", "edges", "isolated", "components", "entropy", "empty", "degrees")
-    return Section(title, header, tuple(rows), (note,))
+    header = ["", "nodes", "edges", "isolated", "components", "entropy", "empty", "degrees"]
+    if has_stability:
+        header.append("stability")
+        note += (
+            " Stability: how far networks of other seeds keep the same nodes of the same test graphs (1: all of them, "
+            "0: as many as by chance)."
+        )
+    return Section(title, tuple(header), tuple(rows), (note,))
 
 
 def _share(value: float | None) -> str:
@@ -143,6 +151,7 @@ def comparison_rows(name: str, tables: Mapping[str, Comparison]) -> list[dict[st
                     "p_adjusted": None if d is None else d.p_adjusted,
                     "parameters": system.parameters,
                     "seconds": system.seconds,
+                    "stability": system.diagnostics[0].stability if system.diagnostics else None,
                 }
             )
     return rows

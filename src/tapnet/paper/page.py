@@ -93,7 +93,7 @@ def _value(row: Mapping[str, Any], column: str) -> str | None:
         return None
     if column.startswith("difference"):
         return signed(value)
-    return f"{value:.2f}" if column.startswith("p_") else f"{value:.1f}"
+    return f"{value:.2f}" if column.startswith("p_") or column == "stability" else f"{value:.1f}"
 
 
 def signed(difference: float) -> str:

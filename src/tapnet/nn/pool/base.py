@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from tapnet.data.batch import GraphBatch
 from tapnet.data.dataset import GraphDataset, Prepared
@@ -106,6 +106,19 @@ class Pooling(nn.Module, ABC):
     def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
         """What this layer would else compute for each batch, of the graphs alone; by default nothing."""
         return {}
+
+    def kept_by(self, pooled: Pooled, batch: GraphBatch | DenseBatch, generator: Generator) -> Tensor | None:
+        """The nodes whose selection is compared between networks of different seeds; None where nodes are merged.
+
+        By default those that were kept. A layer that draws nodes anew at each step of training draws them here too,
+        also where it keeps the same ones in every evaluation.
+
+        Args:
+            pooled: what the layer returned.
+            batch: the graphs that came in.
+            generator: of random numbers that follow from the network's seed.
+        """
+        return pooled.perm
 
     def elements(self, nodes: int) -> int:
         """The size of the largest tensor that a graph padded to so many nodes takes; 0: the layer pads none.

@@ -27,6 +27,8 @@ class PoolDiagnostics:
         entropy: of a node's assignment to K clusters, as a share of log K: 1 where it is in all of them alike.
         empty: the share of the clusters that no node is most in.
         degree_correlation: Spearman's rank correlation of the nodes' scores with their degrees.
+        stability: how far networks of other seeds keep the same nodes: 1 if they all are, 0 if as many are as by
+            chance. None of a single trial, and where nodes are merged.
     """
 
     nodes: float | None = None
@@ -36,6 +38,7 @@ class PoolDiagnostics:
     entropy: float | None = None
     empty: float | None = None
     degree_correlation: float | None = None
+    stability: float | None = None
 
     def __post_init__(self) -> None:
         if any(not (value is None or isinstance(value, float)) for value in vars(self).values()):
@@ -51,6 +54,7 @@ class PoolDiagnostics:
             "entropy": "entropy of the assignment {:.2f}",
             "empty": "{:.0%} of the clusters empty",
             "degree_correlation": "rank correlation of scores and degrees {:.2f}",
+            "stability": "stability over seeds {:.2f} (0: as by chance, 1: the same nodes)",
         }
         known = [text.format(value) for name, text in words.items() if (value := getattr(self, name)) is not None]
         return ", ".join(known).replace("%", " %")

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from tapnet._loops.ranges import offsets
 from tapnet.data.batch import GraphBatch
-from tapnet.nn.pool.base import PoolSetup
+from tapnet.data.dense import DenseBatch
+from tapnet.nn.pool.base import Pooled, PoolSetup
 from tapnet.nn.pool.merge import Clusters, MergePooling
-from tapnet.nn.pool.select import SelectPooling, check_ratio, kept_nodes
+from tapnet.nn.pool.select import SelectPooling, best_nodes, check_ratio, kept_nodes
 
 
 class RandomPool(SelectPooling):
@@ -46,6 +47,12 @@ class RandomPool(SelectPooling):
     def scale(self, rows: Tensor, score: Tensor) -> Tensor:
         """As they are."""
         return rows
+
+    def kept_by(self, pooled: Pooled, batch: GraphBatch | DenseBatch, generator: torch.Generator) -> Tensor | None:
+        """As many nodes of each graph, drawn anew; unless ``fixed``, those that were kept."""
+        if self.fixed or not isinstance(batch, GraphBatch):
+            return pooled.perm
+        return best_nodes(torch.rand(batch.num_nodes, generator=generator).to(batch.ptr.device), self.ratio, batch)[0]
 
 
 class FixedRandomPool(RandomPool):
