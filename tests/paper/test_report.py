@@ -16,8 +16,9 @@ from tapnet.paper.comparisons import (
     TITLES,
     comparison_rows,
     comparison_section,
-    diagnostics_section,
+    diagnostics_sections,
     load_comparisons,
+    pooling_page,
 )
 from tapnet.paper.numbers import COMMON_TABLE
 from tapnet.paper.overview import SYSTEMS, draw_overview, effects
@@ -66,10 +67,12 @@ def test_the_page_is_short_and_its_tables_are_the_stored_ones(results):
     abstract = page.partition("**Abstract.**")[2].partition("\n\n")[0]
     assert 100 < len(abstract.split()) <= 150
     for name in TITLES:
-        section = comparison_section(name, load_comparisons(RESULTS, name))
-        assert section is None or markdown([section]).strip() in page
-    assert markdown([diagnostics_section(load_comparisons(RESULTS, "pooling"))]).strip() in page
-    assert markdown([variants_section(results, "MUTAG")]).strip() in page
+        tables = load_comparisons(RESULTS, name)
+        assert markdown([comparison_section(name, tables, brief=name == "pooling")]).strip() in page
+    assert (RESULTS / FOLDER / "pooling.md").read_text() == pooling_page(load_comparisons(RESULTS, "pooling"))
+    assert f"(results/{FOLDER}/pooling.md)" in page
+    assert (RESULTS / "variants.md").read_text() == markdown([variants_section(results, "MUTAG")], level=1)
+    assert "(results/variants.md)" in page
 
 
 def test_a_place_that_is_in_no_table_is_named(rows):
@@ -104,7 +107,10 @@ def test_a_stored_comparison_becomes_a_table(tmp_path):
     assert any(table.verdict in note for note in section.notes)
     assert [row["mean"] for row in comparison_rows("pooling", stored)] == [s.mean for s in table.systems]
     assert comparison_section("nested", {}) is None
-    assert diagnostics_section(stored) is None
+    assert diagnostics_sections(stored) == []
+    brief = comparison_section("pooling", stored, brief=True)
+    assert [row[1].split()[0] for row in brief.rows] == list(means.values())
+    assert "±" not in str(brief.rows)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -113,7 +119,9 @@ def test_what_pooling_layers_did_is_stored_with_a_comparison_and_shown(tmp_path)
     runs = {name: cross_validate("MUTAG", pool=pool, folds=3, epochs=1, jobs=1) for name, pool in names.items()}
     table = load_comparison(compare_runs(runs).save(tmp_path).folder)
     assert {s.name: list(s.diagnostics) for s in table.systems} == {name: run.diagnostics for name, run in runs.items()}
-    (topk, mincut), first = diagnostics_section({"MUTAG": table}).rows, table["tapnet:topk"].diagnostics[0]
+    (section,), first = diagnostics_sections({"MUTAG": table}), table["tapnet:topk"].diagnostics[0]
+    topk, mincut = section.rows
+    assert "| Net_top-k | " in pooling_page({"MUTAG": table}).partition(section.title)[2]
     assert topk[:3] == ("Net_top-k", f"{100 * first.nodes:.0f}", f"{100 * first.edges:.0f}")
     assert (topk[5], mincut[7]) == ("", "")  # nodes that are chosen are in no clusters, and clusters have no scores
     assert float(mincut[5]) == pytest.approx(table["tapnet:mincut"].diagnostics[0].entropy, abs=0.005)

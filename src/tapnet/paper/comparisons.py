@@ -12,9 +12,10 @@ from typing import Any
 from tapnet.data.catalog import find_entry
 from tapnet.experiments.comparison import COMPARISON, ComparedSystem, Comparison, load_comparison
 from tapnet.paper.numbers import COMMON_TABLE
-from tapnet.paper.tables import DIFFERS, Section
+from tapnet.paper.tables import DIFFERS, Section, markdown
 
 FOLDER = "comparisons"  # in the folder of results
+POOLING = "pooling"  # the comparisons of pooling layers
 LABELS = {  # of systems, as the other tables write them
     "tapnet": "TAPNet",
     "tapnet:topk": "Net_top-k",
@@ -27,7 +28,7 @@ LABELS = {  # of systems, as the other tables write them
 }
 TITLES = {
     "nested": "The common table of the field: nested selection of settings, on the published splits (MUTAG: our folds)",
-    "pooling": "Where pooling matters: pooling layers in TAPNet's architecture",
+    POOLING: "Where pooling matters: pooling layers in TAPNet's architecture",
     "edges": "TAPNet's convolution: the paper's GCN, GIN, and GINE, which reads edges",
 }
 
@@ -51,12 +52,13 @@ def _dataset(table: Comparison) -> str:
     return entry.name if entry else table.dataset
 
 
-def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section | None:
+def comparison_section(name: str, tables: Mapping[str, Comparison], brief: bool = False) -> Section | None:
     """One table of all data sets: systems in rows, and what others printed above them; None where nothing is stored.
 
     Args:
         name: One of `TITLES`.
         tables: By data set.
+        brief: Whether deviations and verdicts are left out.
     """
     if not tables:
         return None
@@ -68,31 +70,34 @@ def comparison_section(name: str, tables: Mapping[str, Comparison]) -> Section |
             if any(entries.get(data) for data in tables):
                 rows.append((f"printed: {label}", *(str(entries.get(data) or "–") for data in tables)))
     for system in sorted(systems, key=lambda s: s in baselines):
-        cells = [_cell(table, system) for table in tables.values()]
+        cells = [_cell(table, system, brief) for table in tables.values()]
         rows.append((_label(system), *cells))
     rules = [table.rules.split("; ") for table in tables.values()]
     common = [rule for rule in rules[0] if len(rules) > 1 and all(rule in other for other in rules)]
     verdicts = [f"All data sets: {'; '.join(common)}."] if common else []
     for (data, table), every in zip(tables.items(), rules, strict=True):
         own = "; ".join(rule for rule in every if rule not in common)
-        verdicts.append(f"{data}{f' ({own})' if own else ''}: *{table.verdict}.*")
+        verdicts.append(f"{data}{f' ({own})' if own else ''}" + ("." if brief else f": *{table.verdict}.*"))
     references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
     what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment (Nadeau and Bengio's test)"
     header = ("", *(f"{data}" for data in tables))
     return Section(TITLES[name], header, tuple(rows), (f"{what}.", *verdicts))
 
 
-def diagnostics_section(tables: Mapping[str, Comparison]) -> Section | None:
-    """What the first pooling layer of each system does to test graphs; None where nothing is stored of it.
+def diagnostics_sections(tables: Mapping[str, Comparison]) -> list[Section]:
+    """For each data set what the first pooling layer of each system does to test graphs, where that is stored.
 
     Args:
-        tables: Comparisons of pooling layers by data set; the first with diagnostics is shown, the files have all.
+        tables: Comparisons of pooling layers by data set.
     """
-    known = (table for table in tables.values() if any(system.diagnostics for system in table.systems))
-    table = next(known, None)
-    if table is None:
-        return None
+    found = (_diagnostics(data, table) for data, table in tables.items())
+    return [section for section in found if section is not None]
+
+
+def _diagnostics(data: str, table: Comparison) -> Section | None:
     shown = [s for s in table.systems if s.diagnostics and LABELS.get(s.name) != LABELS["tapnet:none"]]
+    if not shown:
+        return None
     has_stability = any(system.diagnostics[0].stability is not None for system in shown)
     rows = []
     for system in shown:
@@ -101,20 +106,30 @@ def diagnostics_section(tables: Mapping[str, Comparison]) -> Section | None:
         more = (_number(first.entropy, 2), _share(first.empty), _number(first.degree_correlation, 2))
         stability = (_number(first.stability, 2),) if has_stability else ()
         rows.append((_label(system.name), *cells, *more, *stability))
-    title = f"What the first pooling layer does to the graphs of {_dataset(table)}"
-    note = (
-        "Nodes and edges that are left, and isolated ones among the nodes left, in percent; components of a graph; of "
-        "soft clusters the entropy of a node's assignment (1: it is in all alike) and how many are empty, in percent; "
-        "of nodes that are chosen, the rank correlation of their scores with their degrees. Means over the test graphs."
-    )
     header = ["", "nodes", "edges", "isolated", "components", "entropy", "empty", "degrees"]
-    if has_stability:
-        header.append("stability")
-        note += (
-            " Stability: how far networks of other seeds keep the same nodes of the same test graphs (1: all of them, "
-            "0: as many as by chance)."
-        )
-    return Section(title, tuple(header), tuple(rows), (note,))
+    header += ["stability"] if has_stability else []
+    return Section(f"What the first pooling layer does to the graphs of {data}", tuple(header), tuple(rows))
+
+
+DIAGNOSTICS_EXPLAINED = (
+    "Nodes and edges that are left, and isolated ones among the nodes left, in percent; components of a graph; of "
+    "soft clusters the entropy of a node's assignment (1: it is in all alike) and how many are empty, in percent; "
+    "of nodes that are chosen, the rank correlation of their scores with their degrees. Means over the test graphs. "
+    "Stability: how far networks of other seeds keep the same nodes of the same test graphs (1: all of them, 0: as "
+    "many as by chance)."
+)
+
+
+def pooling_page(tables: Mapping[str, Comparison]) -> str:
+    """Everything that is shown of comparisons of pooling layers, as Markdown.
+
+    Args:
+        tables: By data set, at least one.
+    """
+    layers = diagnostics_sections(tables)
+    explained = [DIAGNOSTICS_EXPLAINED] if layers else []
+    parts = [markdown([comparison_section(POOLING, tables) or Section("")], level=1), *explained, markdown(layers)]
+    return "\n\n".join(part.strip() for part in parts).strip() + "\n"
 
 
 def _share(value: float | None) -> str:
@@ -157,9 +172,9 @@ def comparison_rows(name: str, tables: Mapping[str, Comparison]) -> list[dict[st
     return rows
 
 
-def _cell(table: Comparison, name: str) -> str:
+def _cell(table: Comparison, name: str, brief: bool) -> str:
     found: ComparedSystem | None = next((s for s in table.systems if s.name == name), None)
     if found is None or found.mean is None or found.std is None:
         return "–"
     mark = f" {DIFFERS}" if found.difference is not None and found.difference.differs else ""
-    return f"{found.mean:.1f} ± {found.std:.1f}{mark}"
+    return (f"{found.mean:.1f}" if brief else f"{found.mean:.1f} ± {found.std:.1f}") + mark

@@ -24,11 +24,13 @@ from tapnet.models.registry import find_model
 from tapnet.paper.cells import Cell, StoredResults, make_cells
 from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
 from tapnet.paper.comparisons import (
+    FOLDER,
+    POOLING,
     TITLES,
     comparison_rows,
     comparison_section,
-    diagnostics_section,
     load_comparisons,
+    pooling_page,
 )
 from tapnet.paper.illustrations import draw_architecture, draw_voting
 from tapnet.paper.overview import draw_overview, effects
@@ -133,18 +135,23 @@ class Session:
             pages.append(f"## {table.title}\n\n{shown}{detail}")
             rows += csv_rows(target, self._cells[target.name], EXACT)
         of_mutag = (self.results.values(), "MUTAG", checksums.get("MUTAG"))
-        sections = [variants_section(*of_mutag)]
+        if variants := variants_section(*of_mutag):
+            pages.append(f"## {variants.title}\n\n{self._written('variants.md', markdown([variants], level=1))}")
         rows += variant_rows(*of_mutag)
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)
-            sections.append(comparison_section(name, found))
-            if name == "pooling":
-                sections.append(diagnostics_section(found))
+            if section := comparison_section(name, found, brief=name == POOLING):
+                whole = self._written(f"{FOLDER}/{name}.md", pooling_page(found)) if name == POOLING else ""
+                pages.append(f"{markdown([section])}\n{whole}")
             rows += comparison_rows(name, found)
-        pages += [markdown([section]) for section in sections if section]
         text = self.store.folder / TEXT
         page = insert_tables(text if text.exists() else report, explanation(self.asked.protocols), pages)
         write_atomically(report, (fill_values(page, rows) if text.exists() else page).encode())
+
+    def _written(self, file: str, text: str) -> str:
+        """Writes a page into the folder of results; returns a line that refers to it."""
+        write_atomically(self.store.folder / file, text.encode())
+        return f"[In full]({self.store.folder.name}/{file}).\n"
 
     def _table(
         self, target: Target, stored: StoredResults, checksums: dict[str, str], graphs: dict[str, int]
