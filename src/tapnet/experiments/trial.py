@@ -143,11 +143,11 @@ class Trial:
         return digest(self._without_epochs(self.to_dict()))
 
     def _without_epochs(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Values that the first epochs depend on: the number of epochs counts only where the learning rate follows it.
+        """Values that the first epochs depend on: the number of epochs counts only where something follows it.
 
         Trials of before have it in their seeds; only those that are not tested leave it out.
         """
-        if self.tested or self.training.schedule != "constant":
+        if self.tested or self.training.schedule != "constant" or self.settings.follows_epochs:
             return values
         return {**values, "training": {k: v for k, v in values["training"].items() if k != "epochs"}}
 

@@ -107,6 +107,13 @@ class Pooling(nn.Module, ABC):
         """What this layer would else compute for each batch, of the graphs alone; by default nothing."""
         return {}
 
+    def set_progress(self, progress: float) -> None:
+        """Called before each epoch of training, for what follows a schedule; by default there is none.
+
+        Args:
+            progress: from 0, in the first epoch, to 1, in the last.
+        """
+
     def kept_by(self, pooled: Pooled, batch: GraphBatch | DenseBatch, generator: Generator) -> Tensor | None:
         """The nodes whose selection is compared between networks of different seeds; None where nodes are merged.
 
