@@ -30,6 +30,7 @@ class Pooled(NamedTuple):
     scores: Tensor | None = None  # [N] of all nodes that came in, detached; NaN where a layer does not tell
     parts: Mapping[str, Tensor] | None = None  # the parts of the scores, [N] each, by name
     loss: Tensor | None = None  # to be added to the network's loss while training
+    scores_with_gradient: Tensor | None = None  # [N] the scores as they were computed, where unpooling may use them
 
 
 @dataclass(frozen=True)
