@@ -36,7 +36,7 @@ from tapnet.training.settings import TrainingSettings
 Array = NDArray[Any]
 
 LONGEST_CURVE, LARGEST_ARRAY = 1 << 24, 1 << 28  # bytes, unpacked; more is none that is stored
-MOST_NODES = 8192  # whose selection is stored with a trial: 1.4 kB of text at the most
+MOST_NODES = 8192  # whose selection is stored with a trial, in less than 1.8 kB of text
 # Fields that came after results were stored, with the value that leaves keys as they were.
 LATER_DEFAULTS = (
     ("devices", 1),
