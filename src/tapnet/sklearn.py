@@ -112,6 +112,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     vote_scale: VoteScale = "nodes"
     learn_connectivity: bool = False
     edge_votes: bool = False
+    connectivity_end: float | None = None
     ensemble_size: int = 1
     optimizer: str = "adam"
     schedule: str = "constant"

@@ -457,3 +457,19 @@ def test_results_of_a_build_with_other_settings_are_passed_over_not_thrown_away(
 def test_a_process_knows_its_number_whoever_started_it(name, number, monkeypatch):
     monkeypatch.setattr(processes.multiprocessing, "current_process", lambda: SimpleNamespace(name=name))
     assert processes.process_number() == number
+
+
+def test_a_model_has_the_connectivity_of_the_epoch_that_counts(mutag, tmp_path):
+    store = Store(tmp_path, keeps_predictions=True)
+    trial = make(mutag, settings={"connectivity": 0.0, "connectivity_end": 1.0, "hidden_channels": 8})
+    whole = run_trial(trial, mutag, store)
+    saved = SavedModel.load(store.model_file(trial))
+    for pool in saved.network.pools:
+        assert pool.scheduled_connectivity.item() == pytest.approx((whole.reading.epoch - 1) / 5)
+    test = whole.predicted["test"]
+    said = saved.probabilities(saved.encode(mutag.subset(torch.from_numpy(test.graphs.copy()))))
+    np.testing.assert_allclose(said.numpy(), test.values, rtol=1e-4)
+    parts = Store(tmp_path / "parts")
+    with pytest.raises(Interrupted):
+        run_trial(trial, mutag, parts, should_stop=iter([False, False, True]).__next__)
+    assert run_trial(trial, mutag, parts).curves == whole.curves

@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -116,6 +117,10 @@ def test_a_schedule_that_follows_the_epochs_begins_anew(mutag, tmp_path):
     run_trial(short, mutag, store)
     run_trial(long, mutag, store, progress=lambda epoch, _: epochs.append(epoch))
     assert epochs == [1, 2, 3]
+    settings = find_model("tapnet").make_settings("MUTAG", {"hidden_channels": 4, "connectivity_end": 0.5})
+    short, long = (replace(trial, model="tapnet", settings=settings) for trial in (_trial(mutag, 2), _trial(mutag, 3)))
+    assert short.checkpoint_key != long.checkpoint_key
+    assert short.derived_seed != long.derived_seed
 
 
 def test_an_interrupted_search_goes_on(mutag, tmp_path):

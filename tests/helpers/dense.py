@@ -43,14 +43,15 @@ def votes(pool, h, a, of_edges=None):
     if pool.global_voting:
         global_ = torch.softmax(normalised @ h @ pool.projection, 0)
     learned = pool.learned_connectivity
-    connectivity = (pool.connectivity if learned is None else learned) * a.sum(1) / n
+    given = pool.connectivity if pool.scheduled_connectivity is None else pool.scheduled_connectivity.item()
+    connectivity = (given if learned is None else learned) * a.sum(1) / n
     return local, global_, connectivity, local + global_ + connectivity
 
 
 def _head(pool, number):
     shared = ("similarity", "local_voting", "global_voting", "connectivity", "learned_connectivity", "vote_scale")
     own = {name: None if (w := getattr(pool, name)) is None else w[number] for name in ("weight", "projection")}
-    same = {name: getattr(pool, name) for name in (*shared, "edge_weight")}
+    same = {name: getattr(pool, name) for name in (*shared, "scheduled_connectivity", "edge_weight")}
     return SimpleNamespace(heads=1, **own, **same)
 
 

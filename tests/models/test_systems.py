@@ -20,6 +20,7 @@ from tapnet.training.trainer import make_optimizer, train_steps
 NETWORKS = [name for name, spec in MODELS.items() if spec.build is not None]
 POOLS = ["topk", "sort", "diff", "sag", "eigen", "haar", "none"]
 SYSTEMS = [(name, {}) for name in NETWORKS] + [("tapnet", {"pool": pool}) for pool in POOLS]
+SYSTEMS += [("gunet", {"pool": "tap", "weighted_unpooling": True})]
 
 
 @pytest.fixture(scope="module")

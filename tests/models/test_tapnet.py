@@ -212,9 +212,18 @@ def test_what_is_not_in_the_paper_can_be_asked_for_and_is_learned(chosen):
 
 
 def test_settings_of_tap_are_refused_with_other_poolings():
-    for chosen in ({"heads": 2}, {"vote_scale": "channels"}, {"learn_connectivity": True}, {"edge_votes": True}):
+    for chosen in (
+        *({"heads": 2}, {"vote_scale": "channels"}, {"learn_connectivity": True}, {"edge_votes": True}),
+        {"connectivity_end": 0.5},
+    ):
         with pytest.raises(SettingError, match="'tap'"):
             find_model("tapnet").settings(pool="topk", **chosen)
+
+
+def test_a_connectivity_that_is_learned_follows_no_schedule():
+    with pytest.raises(SettingError, match="schedule"):
+        find_model("tapnet").settings(learn_connectivity=True, connectivity_end=0.5)
+    assert "connectivity_end" not in find_model("tapnet").settings().to_dict()  # names of trials stay as they were
 
 
 def test_votes_that_read_edges_need_edges_that_carry_something():

@@ -16,6 +16,7 @@ from tapnet.nn.pool.chain import chain_sizes, make_chain
 from tapnet.nn.pool.eigen import EigenPool
 from tapnet.nn.pool.haar import HaarPool
 from tapnet.nn.pool.select import kept_nodes
+from tapnet.ops import spectral as spectral_module
 from tapnet.ops.csr import propagate
 from tapnet.ops.spectral import (
     cluster_vectors,
@@ -381,3 +382,18 @@ def test_wrong_use_is_refused(mutag):
         EigenPool(3, (1.5,))
     with pytest.raises(ValueError, match="features are"):
         EigenPool(3, (0.5,))(h[1:], batch)
+
+
+def test_a_chain_is_computed_in_one_thread_and_the_others_are_left_as_they_are(monkeypatch):
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    inside, usual = [], spectral_module.coarsened
+    monkeypatch.setattr(spectral_module, "coarsened", lambda *given: [inside.append(threads()), usual(*given)][1])
+    with threadpool_limits(2, "blas"):
+        before = threads()
+        spectral_module.chain_arrays(random_graph(8, 0.5, 0), make_chain("eigen", (0.5,), 2), [4])
+        assert threads() == before
+    assert inside == [{1}]

@@ -89,6 +89,38 @@ def test_what_is_not_in_the_paper_equals_its_dense_formulas(graphs, chosen, read
         assert total.tolist() == pytest.approx((local + global_ + connectivity).tolist())
 
 
+@given(
+    batches,
+    st.fixed_dictionaries(
+        {
+            "similarity": st.sampled_from(["bilinear", "gaussian"]),
+            "heads": st.just(1),
+            "global_voting": st.booleans(),
+            "connectivity": st.sampled_from([0.0, 0.1, 2.0]),
+            "connectivity_end": st.sampled_from([0.0, 1.0, -0.5]),
+        }
+    ),
+    st.sampled_from([0.0, 0.25, 1.0]),
+)
+def test_a_scheduled_connectivity_is_that_of_the_progress(graphs, chosen, progress):
+    x, edge_index, batch = graphs
+    begin, end = chosen["connectivity"], chosen["connectivity_end"]
+    pool = make(**chosen)
+    assert pool.scheduled_connectivity.item() == pytest.approx(begin)
+    pool.set_progress(progress)
+    same = make(**{**chosen, "connectivity": begin + progress * (end - begin), "connectivity_end": None})
+    same.load_state_dict(pool.state_dict(), strict=False)
+    votes, constant = pool.votes(x, edge_index, batch), same.votes(x, edge_index, batch)
+    for nodes, h, a in graphs_of(x, edge_index, batch):
+        for ours, theirs, without in zip(votes, dense.votes(pool, h, a), constant, strict=True):
+            torch.testing.assert_close(ours[nodes], theirs)
+            torch.testing.assert_close(ours[nodes], without[nodes])
+    assert "scheduled_connectivity" not in same.state_dict()
+    stored = make(**chosen)
+    stored.load_state_dict(pool.state_dict())
+    torch.testing.assert_close(stored.votes(x, edge_index, batch).score, votes.score, rtol=0, atol=0)
+
+
 def test_whatever_is_learned_has_a_gradient():
     x, edge_index, batch = random_batch((6, 7), 3.0, seed=0)
     pool = make(heads=3, learn_connectivity=True, vote_scale="channels", edge_channels=2)
@@ -105,6 +137,8 @@ def test_what_is_not_in_the_paper_is_shown_where_it_is_used():
     assert "heads=2" in (shown := repr(TAPooling(4, heads=2, learn_connectivity=True)))
     assert "learn_connectivity=True" in shown
     assert "vote_scale" not in shown
+    assert "connectivity_end" not in shown
+    assert "connectivity_end=0.5" in repr(TAPooling(4, connectivity_end=0.5))
 
 
 def test_settings_that_cannot_be_together_are_refused():
@@ -114,6 +148,8 @@ def test_settings_that_cannot_be_together_are_refused():
         {"heads": 2, "similarity": "dot"},
         {"vote_scale": "size"},
         {"edge_channels": 2, "local_voting": False},
+        {"connectivity_end": float("nan")},
+        {"connectivity_end": 0.5, "learn_connectivity": True},
     ):
         with pytest.raises(SettingError):
             TAPooling(4, **chosen)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -55,6 +56,36 @@ def test_the_learning_rate_is_halved_every_so_many_epochs(mutag):
         trainer.train_epoch()
         rates.append(trainer.optimizer.param_groups[0]["lr"])
     assert rates == [0.01, 0.01, 0.005, 0.005, 0.0025]
+
+
+def test_connectivity_goes_evenly_from_the_first_epoch_to_the_last_and_a_restored_trainer_goes_on(mutag):
+    def scheduled(epochs):
+        torch.manual_seed(0)
+        model, settings = TAPNet(7, 2, 8, connectivity=0.1, connectivity_end=0.9), TrainingSettings(epochs=epochs)
+        return Trainer(model, mutag, torch.arange(60), settings, seed=1)
+
+    def connectivities(trainer):
+        return [pool.scheduled_connectivity.item() for pool in trainer.model.pools]
+
+    whole, found, losses, states = scheduled(5), [], [], []
+    for loss in whole.fit():
+        losses.append(loss)
+        states.append({name: value.clone() for name, value in whole.model.state_dict().items()})
+        found.append(connectivities(whole))
+    assert np.array(found) == pytest.approx(np.array([[0.1] * 3, [0.3] * 3, [0.5] * 3, [0.7] * 3, [0.9] * 3]))
+    stopped, resumed = scheduled(5), scheduled(5)
+    first = [stopped.train_epoch() for _ in range(2)]
+    resumed.restore(stopped.state())
+    assert [pool.scheduled_connectivity for pool in resumed.model.pools] == [
+        pool.scheduled_connectivity for pool in stopped.model.pools
+    ]
+    assert first + list(resumed.fit()) == losses
+    chosen = scheduled(5)
+    chosen.model.load_state_dict(states[1])  # as a protocol takes the weights of an earlier epoch
+    assert connectivities(chosen) == found[1]
+    alone = scheduled(1)
+    alone.train_epoch()
+    assert connectivities(alone) == pytest.approx([0.1] * 3)
 
 
 def numbered_graphs(scale=1.0, shift=0.0, seed=0):

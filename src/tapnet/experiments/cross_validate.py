@@ -318,6 +318,7 @@ def _train_final(
 def run_name(trial: Trial, **more: Any) -> str:
     """One name for trials that differ only in their fold; and in what else there is to tell runs apart."""
     same = {key: value for key, value in trial.to_dict().items() if key != "fold"} | more
-    pool = str(getattr(trial.settings, "pool", "tap")).rpartition(":")[2]
-    layer = "" if pool == "tap" else f"-{pool}"
+    usual = getattr(type(trial.settings)(), "pool", "")  # the system's own layer is not named
+    pool = str(getattr(trial.settings, "pool", usual))
+    layer = "" if pool == usual else f"-{pool.rpartition(':')[2]}"
     return f"{trial.dataset}-{trial.model}{layer}-{trial.protocol if trial.tested else 'tune'}-{digest(same)[:8]}"

@@ -36,7 +36,7 @@ from tapnet.training.settings import TrainingSettings
 Array = NDArray[Any]
 
 LONGEST_CURVE, LARGEST_ARRAY = 1 << 24, 1 << 28  # bytes, unpacked; more is none that is stored
-MOST_NODES = 8192  # whose selection is stored with a trial: 1.4 kB of text at the most
+MOST_NODES = 8192  # whose selection is stored with a trial, in less than 1.8 kB of text
 # Fields that came after results were stored, with the value that leaves keys as they were.
 LATER_DEFAULTS = (
     ("devices", 1),
@@ -143,11 +143,11 @@ class Trial:
         return digest(self._without_epochs(self.to_dict()))
 
     def _without_epochs(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Values that the first epochs depend on: the number of epochs counts only where the learning rate follows it.
+        """Values that the first epochs depend on: the number of epochs counts only where something follows it.
 
         Trials of before have it in their seeds; only those that are not tested leave it out.
         """
-        if self.tested or self.training.schedule != "constant":
+        if self.tested or self.training.schedule != "constant" or self.settings.follows_epochs:
             return values
         return {**values, "training": {k: v for k, v in values["training"].items() if k != "epochs"}}
 

@@ -28,6 +28,7 @@ from tapnet.inference.explanation import GraphExplanation
 from tapnet.inference.model import SavedModel, build_network
 from tapnet.inference.uncertainty import Answers
 from tapnet.models.registry import find_model
+from tapnet.models.tapnet import TAPNetSettings
 from tapnet.ops.csr import induced_subgraph
 from tapnet.training.baseline import baseline_warning
 from tapnet.training.metrics import METRICS
@@ -153,8 +154,9 @@ class Explorer:
 
     def _sliders(self, settings: Any) -> View:
         """The settings that can be changed; None or empty where the pooling layers have no such setting."""
-        chosen = getattr(settings, "pool", None) == "tap" and not settings.learn_connectivity
-        connectivity = settings.connectivity if chosen else None
+        tap = settings if isinstance(settings, TAPNetSettings) and settings.pool == "tap" else None
+        fixed = tap is not None and not tap.learn_connectivity and tap.connectivity_end is None
+        connectivity = tap.connectivity if tap is not None and fixed else None
         ratios = getattr(settings, "ratios", ()) if self._keeps_nodes else ()
         return {"connectivity": connectivity, "ratios": list(ratios)}
 

@@ -173,6 +173,12 @@ class GraphClassifier(nn.Module, ABC):
         layers = [module for module in self.modules() if isinstance(module, Pooling)]
         return {name: values for layer in layers for name, values in layer.structure(dataset).items()}
 
+    def set_progress(self, progress: float) -> None:
+        """Tells the pooling layers how far training is: 0 in the first epoch, 1 in the last."""
+        for module in self.modules():
+            if isinstance(module, Pooling):
+                module.set_progress(progress)
+
     def micro_batches(self, graphs: Tensor, sizes: Tensor) -> Sequence[Tensor]:
         """The graphs of one step, of so many nodes each, in groups small enough for memory.
 

@@ -64,6 +64,11 @@ class Settings(BaseModel):
         """The same settings but for these, validated again."""
         return type(self)(**{**self.to_dict(), **changes})
 
+    @property
+    def follows_epochs(self) -> bool:
+        """Whether an epoch's steps depend on how many epochs there are; so that training cannot just go on."""
+        return False
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The names of all fields."""

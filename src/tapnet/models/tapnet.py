@@ -25,7 +25,7 @@ from tapnet.nn.link import LinkReading
 from tapnet.nn.pool.base import Pooled, PoolSetup
 from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.nn.similarity import Similarity
-from tapnet.nn.tap import Gate, VoteScale
+from tapnet.nn.tap import LEARNED_AND_SCHEDULED, Gate, VoteScale
 from tapnet.ops.csr import Norm
 from tapnet.ops.dropout import dropout
 from tapnet.ops.readout import readout
@@ -37,7 +37,7 @@ Readout = Literal["all", "last"]
 
 OF_TAP = (  # settings of that layer alone
     *("connectivity", "similarity", "local_voting", "global_voting", "gate"),
-    *("heads", "vote_scale", "learn_connectivity", "edge_votes"),
+    *("heads", "vote_scale", "learn_connectivity", "connectivity_end", "edge_votes"),
 )
 # Section 4.1: ReLU in the classifier on these sets, ELU on the others.
 RELU_SETS = ("DD", "PTC", "MUTAG", "COLLAB", "REDDIT-MULTI5K", "REDDIT-MULTI12K")
@@ -68,6 +68,7 @@ class TAPNetSettings(Settings):
         vote_scale: what local votes are divided by: nodes, the paper's n, or channels, √d.
         learn_connectivity: whether λ is learned, from ``connectivity`` on.
         edge_votes: whether votes read what edges carry.
+        connectivity_end: λ in the last epoch, to which it goes evenly from ``connectivity`` in the first; or null.
         ensemble_size: networks that are trained side by side; the logits are the means of theirs.
     """
 
@@ -92,9 +93,18 @@ class TAPNetSettings(Settings):
     vote_scale: VoteScale = "nodes"
     learn_connectivity: bool = False
     edge_votes: bool = False
+    connectivity_end: float | None = None
     ensemble_size: Annotated[int, Field(ge=1, le=100)] = 1
 
-    ADDED_LATER = ("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes", "ensemble_size")
+    ADDED_LATER = (
+        *("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes", "ensemble_size"),
+        "connectivity_end",
+    )
+
+    @property
+    def follows_epochs(self) -> bool:
+        """Whether λ does."""
+        return self.connectivity_end is not None
 
     @model_validator(mode="after")
     def _check_pool(self) -> TAPNetSettings:
@@ -103,6 +113,8 @@ class TAPNetSettings(Settings):
                 raise SettingError(f"{name} is a setting of pool 'tap'; pool {self.pool!r} has none")
         if self.aux > 0 and (self.pool != "tap" or not self.local_voting):
             raise SettingError("aux uses the similarities of local voting: it needs pool 'tap' with local voting on")
+        if self.learn_connectivity and self.connectivity_end is not None:
+            raise SettingError(LEARNED_AND_SCHEDULED)
         return self
 
 

@@ -31,6 +31,7 @@ Gate = Literal["straight-through", "none", "sigmoid", "tanh"]
 GATES: tuple[Gate, ...] = get_args(Gate)
 VoteScale = Literal["nodes", "channels"]
 VOTE_SCALES: tuple[VoteScale, ...] = get_args(VoteScale)
+LEARNED_AND_SCHEDULED = "a connectivity that is learned follows no schedule: connectivity_end is for one that is not"
 
 
 class Votes(NamedTuple):
@@ -135,12 +136,16 @@ class TAPooling(SelectPooling):
         learn_connectivity (bool): whether λ is learned, from ``connectivity`` on. (default: ``False``)
         edge_channels (int): the size of what edges carry. Above 0, r(hᵢ, hⱼ) + q · eᵢⱼ takes the place of r(hᵢ, hⱼ) in
             local votes. (default: ``0``)
+        connectivity_end (float, optional): λ at the end of training. ``set_progress(t)``, which the trainer calls
+            before each epoch, sets λ to (1 − t) · ``connectivity`` + t · ``connectivity_end``; it is stored with the
+            weights. (default: ``None``, the same λ throughout)
 
     Attributes:
         weight: W_r, [d, d] (or [2d] with ``"concat"``), [heads, d, d] with several, or None if there is none to learn.
         projection: p, [d], [heads, d] with several, or None without global voting.
         edge_weight: q, [edge_channels], or None.
         learned_connectivity: λ, [], or None if it is not learned.
+        scheduled_connectivity: λ as it is now, [], or None if it is the same throughout.
 
     Raises:
         SettingError: if an argument cannot have the given value.
@@ -158,6 +163,7 @@ class TAPooling(SelectPooling):
     about = "keeps the nodes that their neighbours and the whole graph vote for, with more votes for high degrees"
     cost = "O(E·d + N·d²)"
     memory = "O(N·d + E)"
+    scheduled_connectivity: Tensor | None
 
     def __init__(
         self,
@@ -175,13 +181,15 @@ class TAPooling(SelectPooling):
         vote_scale: VoteScale = "nodes",
         learn_connectivity: bool = False,
         edge_channels: int = 0,
+        connectivity_end: float | None = None,
     ) -> None:
         super().__init__(in_channels, ratio, dropout)
         check_similarity(similarity)
         check_link_reading(link_reading)
         if gate not in GATES:
             raise SettingError(f"gate is one of {', '.join(GATES)}, not {gate!r}")
-        for name, value in (("connectivity", connectivity), ("link_weight", link_weight)):
+        end = connectivity if connectivity_end is None else connectivity_end
+        for name, value in (("connectivity", connectivity), ("link_weight", link_weight), ("connectivity_end", end)):
             if not isinstance(value, Real) or not math.isfinite(value):
                 raise SettingError(f"{name} is a finite number, not {value!r}")
         if link_weight > 0 and not local_voting:
@@ -192,6 +200,8 @@ class TAPooling(SelectPooling):
             raise SettingError(f"heads is a whole number from 1, not {heads!r}")
         if heads > 1 and local_voting and similarity != "bilinear":
             raise SettingError(f"several heads of local votes need the similarity bilinear, not {similarity}")
+        if learn_connectivity and connectivity_end is not None:
+            raise SettingError(LEARNED_AND_SCHEDULED)
         if edge_channels and not local_voting:
             raise SettingError("edges are read by local votes, which are off")
         self.connectivity, self.similarity, self.gate = connectivity, similarity, gate
@@ -205,6 +215,9 @@ class TAPooling(SelectPooling):
         self.projection = nn.Parameter(torch.empty(*many, in_channels)) if global_voting else None  # p
         self.edge_weight = nn.Parameter(torch.empty(edge_channels)) if edge_channels else None  # q
         self.learned_connectivity = nn.Parameter(torch.empty(())) if learn_connectivity else None
+        self.connectivity_end = connectivity_end
+        now = None if connectivity_end is None else torch.tensor(float(connectivity))
+        self.register_buffer("scheduled_connectivity", now)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -214,6 +227,15 @@ class TAPooling(SelectPooling):
                 nn.init.xavier_uniform_(parameter.data if parameter.dim() == 2 else parameter.data.view(-1, 1))
         if self.learned_connectivity is not None:
             nn.init.constant_(self.learned_connectivity, self.connectivity)
+
+    def set_progress(self, progress: float) -> None:
+        """λ goes evenly from ``connectivity``, at 0, to ``connectivity_end``, at 1, if there is one."""
+        if self.connectivity_end is not None and self.scheduled_connectivity is not None:
+            self.scheduled_connectivity.fill_((1 - progress) * self.connectivity + progress * self.connectivity_end)
+
+    def _connectivity(self) -> float:
+        """λ as it is now, where it is not learned."""
+        return self.connectivity if self.scheduled_connectivity is None else float(self.scheduled_connectivity)
 
     @classmethod
     def build(cls, setup: PoolSetup) -> TAPooling:
@@ -267,18 +289,19 @@ class TAPooling(SelectPooling):
             y_local = _mean([local_voting(h, mean, batch, w, *more) for w in weights]) if self.local_voting else none
             y_global = _mean([none if q is None else global_voting(mean, q, batch) for q in projections])
             learned = self.learned_connectivity
-            degrees = connectivity_term(h, batch, self.connectivity if learned is None else learned.to(h.dtype))
+            degrees = connectivity_term(h, batch, self._connectivity() if learned is None else learned.to(h.dtype))
             return Votes(y_local, y_global, degrees, y_local + y_global + degrees)
 
     def _in_one_step(self, h: Tensor) -> bool:
         """Whether the votes are one compiled step with its gradient written out."""
         votes = is_linear(self.similarity) and (self.local_voting or self.global_voting)
-        return is_compiled(h) and votes and not self._beyond_the_paper()
+        return is_compiled(h) and votes and not self._beyond_the_paper().keys() - {"connectivity_end"}
 
     def _beyond_the_paper(self) -> dict[str, object]:
         """The options that the paper does not have, where they are in use."""
-        options = (("heads", 1), ("vote_scale", "nodes"), ("learn_connectivity", False), ("edge_channels", 0))
-        return {name: getattr(self, name) for name, default in options if getattr(self, name) != default}
+        options = {"heads": 1, "vote_scale": "nodes", "learn_connectivity": False, "edge_channels": 0}
+        options["connectivity_end"] = None
+        return {name: getattr(self, name) for name, default in options.items() if getattr(self, name) != default}
 
     def _linear_votes(
         self, h: Tensor, batch: GraphBatch, mask: Mask | None, select: Select | None = None
@@ -286,7 +309,7 @@ class TAPooling(SelectPooling):
         self._check(h, batch)
         with full_precision(h):
             weight, p = self._parameters_as(h.dtype)
-            return linear_votes(h, weight, p, self.local_voting, self.connectivity, mask, batch, select)
+            return linear_votes(h, weight, p, self.local_voting, self._connectivity(), mask, batch, select)
 
     def _check(self, h: Tensor, batch: GraphBatch) -> None:
         batch.check_rows(h)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -192,14 +193,23 @@ def dense(rowptr: Array, col: Array, first: int = 0, weight: Array | None = None
 
 def chain_arrays(adjacency: Array, chain: Chain, clusters: Sequence[int]) -> dict[str, Array]:
     """All that is kept of one graph: its pooling matrices and coarser graphs, in compressed rows."""
-    steps = coarsened(adjacency, clusters)
-    if chain.kind == "eigen":
-        finer = [adjacency, *(step.adjacency for step in steps)]
-        matrices = [eigen_matrix(a, step, chain.vectors) for a, step in zip(finer, steps, strict=False)]
-    else:
-        bases = haar_matrices([step.label for step in steps], len(steps[-1].adjacency))
-        matrices = [csr_array(basis.T) for basis in bases]
+    with _thread_pools().limit(limits=1, user_api="blas"):
+        steps = coarsened(adjacency, clusters)
+        if chain.kind == "eigen":
+            finer = [adjacency, *(step.adjacency for step in steps)]
+            matrices = [eigen_matrix(a, step, chain.vectors) for a, step in zip(finer, steps, strict=False)]
+        else:
+            bases = haar_matrices([step.label for step in steps], len(steps[-1].adjacency))
+            matrices = [csr_array(basis.T) for basis in bases]
     return step_arrays(matrices, [csr_array(step.adjacency) for step in steps])
+
+
+@cache
+def _thread_pools() -> Any:
+    """Those of BLAS: on matrices this small its threads wait for each other, 15 times as long on two busy cores."""
+    from threadpoolctl import ThreadpoolController  # which scikit-learn brings
+
+    return ThreadpoolController()
 
 
 def step_arrays(matrices: Sequence[Any], adjacencies: Sequence[Any]) -> dict[str, Array]:

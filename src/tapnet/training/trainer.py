@@ -114,6 +114,7 @@ class Trainer:
         """
         if every := self.settings.halve_lr_every:
             self._set_lr(0.5 ** (self.epoch // every))
+        self.model.set_progress(min(1.0, self.epoch / max(1, self.settings.epochs - 1)))
         shuffled = shuffle(self.graphs, self.dataset, self.order)
         steps: Iterable[Tensor] = shuffled.split(self.settings.batch_size)
         if self.settings.schedule == "one-cycle":

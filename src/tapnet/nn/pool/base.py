@@ -30,6 +30,7 @@ class Pooled(NamedTuple):
     scores: Tensor | None = None  # [N] of all nodes that came in, detached; NaN where a layer does not tell
     parts: Mapping[str, Tensor] | None = None  # the parts of the scores, [N] each, by name
     loss: Tensor | None = None  # to be added to the network's loss while training
+    scores_with_gradient: Tensor | None = None  # [N] the scores as they were computed, where unpooling may use them
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,13 @@ class Pooling(nn.Module, ABC):
     def structure(self, dataset: GraphDataset) -> Mapping[str, Prepared]:
         """What this layer would else compute for each batch, of the graphs alone; by default nothing."""
         return {}
+
+    def set_progress(self, progress: float) -> None:
+        """Called before each epoch of training, for what follows a schedule; by default there is none.
+
+        Args:
+            progress: from 0, in the first epoch, to 1, in the last.
+        """
 
     def kept_by(self, pooled: Pooled, batch: GraphBatch | DenseBatch, generator: Generator) -> Tensor | None:
         """The nodes whose selection is compared between networks of different seeds; None where nodes are merged.

@@ -119,7 +119,7 @@ class SelectPooling(Pooling):
         ptr = kept_offsets(self.ratio, batch)
         rows, perm, (score, parts) = self._select(x, batch, ptr, mask)
         coarse = induced_subgraph(batch, perm, ptr)
-        return Pooled(rows, coarse, perm, scores=score.detach(), parts=parts, loss=loss)
+        return Pooled(rows, coarse, perm, None, score.detach(), parts, loss, scores_with_gradient=score)
 
     @compiler_disabled
     def _select_sorted(
@@ -206,13 +206,14 @@ def check_ratio(ratio: float | int) -> float | int:
     return int(ratio) if whole else float(ratio)
 
 
-def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
+def unpool(x: Tensor, perm: Tensor, num_nodes: int, weight: Tensor | None = None) -> Tensor:
     """Puts pooled rows back where they came from, with zeros elsewhere.
 
     Args:
         x: [K, …] rows of the kept nodes.
         perm: [K] the numbers of these nodes.
         num_nodes: N, the number of nodes before pooling.
+        weight: [K] what each row is multiplied by; None leaves them as they are. `score_weights` makes it of scores.
 
     Returns:
         [N, …]
@@ -222,4 +223,29 @@ def unpool(x: Tensor, perm: Tensor, num_nodes: int) -> Tensor:
         >>> unpool(torch.tensor([5.0, 7.0]), torch.tensor([0, 2]), num_nodes=4)
         tensor([5., 0., 7., 0.])
     """
+    if weight is not None:
+        x = x * weight.to(x.dtype).view(-1, *[1] * (x.dim() - 1))
     return x.new_zeros(num_nodes, *x.shape[1:]).index_copy(0, perm, x)
+
+
+def score_weights(score: Tensor, batch: Tensor | None = None) -> Tensor:
+    """How much the kept nodes count when they are unpooled: sᵢ divided by the mean of |s| over those of its graph.
+
+    Scores that are softmaxes are about 1/n; these weights are 1 on average, whatever the size of a graph.
+
+    Args:
+        score: [K] of the kept nodes, as a pooling layer returns them.
+        batch: [K] the graph of each of them; None means one graph.
+
+    Returns:
+        [K]; zeros in a graph whose scores all are 0.
+
+    Example:
+        >>> import torch
+        >>> score_weights(torch.tensor([0.6, 0.2]))
+        tensor([1.5000, 0.5000])
+    """
+    graph = torch.zeros(len(score), dtype=torch.int64, device=score.device) if batch is None else batch
+    count = torch.bincount(graph)
+    total = score.new_zeros(len(count)).index_add(0, graph, score.abs())
+    return score * (count / total.clamp(min=torch.finfo(score.dtype).tiny)).index_select(0, graph)
