@@ -207,7 +207,7 @@ def chain_arrays(adjacency: Array, chain: Chain, clusters: Sequence[int]) -> dic
 @cache
 def _thread_pools() -> Any:
     """Those of BLAS: on matrices this small its threads wait for each other, 15 times as long on two busy cores."""
-    from threadpoolctl import ThreadpoolController  # which scikit-learn brings
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
