@@ -1,12 +1,17 @@
 """Molecules as graphs: what RDKit knows of atoms and bonds, the same for every way to write a molecule."""
 
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tapnet import GraphDataset
+from tapnet.data import _molecule_arrays as arrays
 from tapnet.data.catalog import describe
 from tapnet.errors import DataError, SettingError
 
@@ -116,8 +121,6 @@ def test_bad_molecules_are_named(smiles, y, said, capfd):
 
 
 def test_several_processes_read_the_same(monkeypatch):
-    from tapnet.data import _molecule_arrays as arrays
-
     alone = arrays.molecule_arrays(MOLECULES)
     monkeypatch.setattr(arrays, "LEAST_FOR_A_PROCESS", 2)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
@@ -128,7 +131,7 @@ def test_several_processes_read_the_same(monkeypatch):
 
 
 def test_without_rdkit_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("tapnet.data.molecules.find_spec", lambda name: None)
+    monkeypatch.setattr("tapnet.data._molecule_arrays.find_spec", lambda name: None)
     with pytest.raises(SettingError, match=r"tapnet\[molecules\]"):
         GraphDataset.from_smiles(["CCO"])
 
@@ -163,3 +166,75 @@ def test_a_description_of_molecules_counts_copies_once_and_leaves_no_bonds_out()
     notes = describe(dataset)["notes"]
     assert sum("have a copy" in note for note in notes) == 1
     assert not any("not used" in note for note in notes)
+
+
+FRAGMENTS = ["C", "CC", "C(=O)", "C(O)", "C(=N)", "C(F)(Cl)", "C=C", "C#C", "N", "N(C)", "[N+](C)(C)", "N=", "O", "OO"]
+FRAGMENTS += [
+    "S",
+    "S(=O)(=O)",
+    "[S-]",
+    "[O-]",
+    "C(=O)[O-].",
+    "P(=O)(O)",
+    "c1ccc(cc1)",
+    "c1cnc(o1)",
+    "n1cccc1",
+    "[nH]1c2c(cc1)",
+]
+FRAGMENTS += [
+    "[2H]",
+    "[2H]O",
+    "[H]",
+    "B",
+    "[Si]",
+    "*",
+    "I",
+    "Br.",
+    "[Na+].",
+    "[Zn+2].",
+    "N=[N+]=[N-]",
+    "C(=S)",
+    "C1OC1",
+    "1",
+    "2",
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=7).map("".join), min_size=1, max_size=8))
+def test_numbers_taken_from_other_molecules_are_rdkit_s_own(texts):
+    from rdkit import rdBase
+    from rdkit.Chem import rdMolDescriptors
+
+    found = arrays.molecule_arrays(texts)
+    with rdBase.BlockLogs():
+        mols = [mol for mol in map(arrays.parse, texts) if mol is not None]
+    own = [value for mol in mols for value in rdMolDescriptors._CalcCrippenContribs(mol)]
+    expected = np.nan_to_num(np.asarray(own, np.float32).reshape(-1, 2).T)
+    np.testing.assert_array_equal(found.numbers[:2], expected)
+
+
+def test_no_pattern_of_rdkit_looks_further_than_we_do():
+    from rdkit import RDConfig
+
+    lines = (Path(RDConfig.RDDataDir) / "Crippen.txt").read_text().splitlines()
+    patterns = [line.split("\t")[:2] for line in lines if line.strip() and not line.startswith("#")]
+    assert len(patterns) == 110
+    for name, smarts in patterns:
+        pattern = Chem.MolFromSmarts(smarts)
+        reach = Chem.GetDistanceMatrix(pattern)[0].max()
+        assert reach <= {"O": 2, "H": 3}.get(name[0], 1), (name, smarts)
+        assert pattern.GetNumBonds() == pattern.GetNumAtoms() - 1  # a tree
+        assert "$" not in smarts
+        assert not set("rRx@") & set(re.sub(r"Br", "", smarts)), smarts  # rings and chirality
+
+
+def test_a_process_reads_one_list_after_another_and_ends():
+    with arrays.Readers(1) as readers:
+        results = [readers.submit(arrays.read_arrays, MOLECULES[i:]) for i in range(3)]
+        for i, result in enumerate(results):
+            assert result().smiles == MOLECULES[i:]
+            np.testing.assert_array_equal(result().atoms, arrays.read_arrays(MOLECULES[i:]).atoms)
+        (process,) = readers._processes
+        readers.submit(arrays.read_arrays, MOLECULES * 2000)  # nobody waits for it
+    assert process.poll() is not None

@@ -15,7 +15,7 @@ from tapnet.cli import main
 from tapnet.errors import DataError
 from tapnet.inference import predict
 from tapnet.inference.predict import predict_inputs, predict_table
-from tapnet.io import molecules
+from tapnet.io import molecule_parts
 
 pytest.importorskip("rdkit")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -211,13 +211,13 @@ def test_small_parts_change_no_byte(run, tmp_path, monkeypatch, capfdbinary, wor
     whole = output_of(monkeypatch, capfdbinary, run, *words)
     assert whole[1].count(b"\n") > 8
     for rows in (1, 3):
-        monkeypatch.setattr(molecules, "MOST_ROWS", rows)
+        monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", rows)
         assert output_of(monkeypatch, capfdbinary, run, *words) == whole
 
 
 def test_nothing_is_written_of_a_table_without_a_prediction(run, tmp_path, monkeypatch, capfdbinary):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(molecules, "MOST_ROWS", 1)
+    monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", 1)
     (tmp_path / "new.csv").write_text("smiles\nx\n\ny\n")
     for words in (["--out", "out.csv"], []):
         code, out, (error,) = output_of(monkeypatch, capfdbinary, run, "new.csv", *words)
@@ -236,7 +236,7 @@ def test_a_kind_of_atom_is_the_same_in_any_company(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_rows(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(molecules, "MOST_ROWS", 64)
+    monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", 64)
     monkeypatch.setattr(predict, "GRAPHS_AT_ONCE", 64)
     model, peaks = tapnet.load_model(run), []
     predict_table(model, run.parent / "train.csv")  # what is compiled once

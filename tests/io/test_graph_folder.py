@@ -1,5 +1,6 @@
 """Graphs in files of their own: what is written comes back, and what is wrong is named by file and reason."""
 
+import gc
 import json
 import shutil
 import time
@@ -991,3 +992,23 @@ def test_memory_does_not_grow_with_the_files(tmp_path):
         finally:
             tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_reading_leaves_the_garbage_collector_as_it_was(tmp_path, monkeypatch):
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "a.json").write_text(
+        '{"nodes": [{"id": 0}, {"id": 1}], "links": [{"source": 0, "target": 1}]}'
+    )
+    before = gc.get_threshold(), gc.get_freeze_count(), gc.isenabled()
+    seen = []
+    read = graph_folder._read_all
+
+    def look(files):
+        seen.append((gc.get_freeze_count(), gc.isenabled()))
+        return read(files)
+
+    monkeypatch.setattr(graph_folder, "_read_all", look)
+    load_dataset(tmp_path / "graphs")
+    assert seen
+    assert set(seen) == {before[1:]}  # the objects of a notebook stay where they are
+    assert (gc.get_threshold(), gc.get_freeze_count(), gc.isenabled()) == before

@@ -1,6 +1,8 @@
 """Files of molecules in parts: the same rows, molecules and notes as the whole file, whatever the parts."""
 
 import gzip
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -9,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapnet.errors import DataError
-from tapnet.io import molecules
-from tapnet.io.molecule_parts import MoleculeParts
+from tapnet.io import molecule_parts
+from tapnet.io.molecule_parts import MoleculeParts, reading_ahead
 from tapnet.io.molecules import read_molecule_table
 
 pytest.importorskip("rdkit")
@@ -21,7 +23,7 @@ CELLS = ("CCO", "OCC", "c1ccccc1", "[Na+].[Cl-]", "C[C@H](N)O", "C1CC", "", " ",
 def in_parts(file, rows, multiple=1, smiles=None):
     """All parts with so many rows read at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(molecules, "MOST_ROWS", rows)
+        patch.setattr(molecule_parts, "ROWS_AT_ONCE", rows)
         parts = MoleculeParts(file, smiles, multiple=multiple)
         return parts, list(parts)
 
@@ -140,3 +142,31 @@ def test_damaged_archives_are_refused(tmp_path):
         MoleculeParts(tmp_path / "c.csv.gz")
     with pytest.raises(DataError, match="cannot be read"):
         MoleculeParts(tmp_path / "none.csv")
+
+
+def test_a_table_that_is_read_ahead_is_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(molecule_parts, "LEAST_FOR_A_PROCESS", 4)
+    monkeypatch.setattr(molecule_parts, "available_cores", lambda: 2)
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["smiles", *["CCO", "C1CC", "c1ccccc1N", "x", "C[C@H](N)O", "OCC"] * 4]))
+    alone = list(MoleculeParts(file))
+    with reading_ahead(file) as table:
+        for found in (list(table), list(table)):  # by what was started before, and again
+            assert [part.rows for part in found] == [part.rows for part in alone]
+            assert [part.dataset.checksum for part in found] == [part.dataset.checksum for part in alone]
+    assert "8 of 24 rows" in table.notes[0]
+    assert "16 of 16 molecules have a copy" in table.notes[1]
+
+
+@pytest.mark.parametrize("content", ["smiles\n\n", "a,b\n1,2\n", None])
+def test_what_cannot_be_read_ahead_is_left_to_its_reader(tmp_path, content):
+    if content is not None:
+        (tmp_path / "t.csv").write_text(content)
+    with reading_ahead(tmp_path / "t.csv") as table:
+        assert table is None
+
+
+def test_nothing_of_it_imports_torch():
+    program = "import sys, tapnet.io.molecule_parts; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -24,6 +24,7 @@ NOTED = ("", "categories")  # in the column unlike_training: nothing, or what is
 
 
 def predict(
+    ctx: typer.Context,
     model: ModelFile,
     inputs: Annotated[
         list[str],
@@ -57,15 +58,28 @@ def predict(
     no node category (or degree) with the training data, is named on standard error and left out (rows of such a table
     stay, without predictions); the exit code is 1.
     """
+    from tapnet.experiments.backends.processes import importing
     from tapnet.files import path_exists
-    from tapnet.inference.model import UnseenCategories, load_model
-    from tapnet.inference.model_file import FINAL_MODEL
-    from tapnet.inference.predict import predict_inputs, predict_table_parts, uncertainty_columns, uncertainty_values
-    from tapnet.inference.training_data import is_single_matrix
-    from tapnet.inference.uncertainty import check_confidence
     from tapnet.io.dataset_files import MOLECULE_ENDINGS
 
     is_one_table = form == "csv" and len(inputs) == 1 and inputs[0].lower().endswith(MOLECULE_ENDINGS)
+    table: Any = None
+    if is_one_table:
+        from tapnet.io.molecule_parts import reading_ahead
+
+        table = ctx.with_resource(reading_ahead(inputs[0], smiles))  # by other processes, while this one imports torch
+    with importing():
+        from tapnet.inference.model import UnseenCategories, load_model
+        from tapnet.inference.model_file import FINAL_MODEL
+        from tapnet.inference.predict import (
+            predict_inputs,
+            predict_table_parts,
+            uncertainty_columns,
+            uncertainty_values,
+        )
+        from tapnet.inference.training_data import is_single_matrix
+        from tapnet.inference.uncertainty import check_confidence
+
     if smiles is not None and not is_one_table:
         raise SettingError("--smiles is for one table of molecules, such as a .csv file")
     for name in inputs:
@@ -102,7 +116,7 @@ def predict(
         options |= {"show_progress": for_machines, "confidence": confidence}
         if is_one_table:
             held: list[str] = []  # until a row is predicted: else nothing is written
-            for number, part in enumerate(predict_table_parts(saved, inputs[0], smiles, **options)):
+            for number, part in enumerate(predict_table_parts(saved, table or inputs[0], smiles, **options)):
                 held.append(_csv_lines(part.rows if number else [part.header, *part.rows], part.mark))
                 done += part.predicted
                 unlike += sum(row[-1] not in NOTED for row in part.rows if added[-1:] == ["unlike_training"])

@@ -5,16 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import queue
 import subprocess
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapnet.errors import SettingError
+from tapnet.files import printable
+
+SHOWN = 3  # of what is wrong, the first ones are named
+MOLECULES_AT_ONCE = 1024  # RDKit's, in memory
 LEAST_FOR_A_PROCESS = 2000  # molecules: as many as are read in the time that a process takes to start
 ATOM_COLUMNS = ("element", "degree", "charge", "hydrogens", "aromatic", "hybridisation", "ring", "chirality")
 # What an atom adds to a property of the molecule: Crippen's logP and molar refractivity, Ertl's polar surface, Labute's
@@ -77,7 +86,7 @@ def molecule_arrays(texts: Sequence[str]) -> MoleculeArrays:
     Returns:
         The arrays; see `atom_values` and `bond_values` for what is packed into them.
     """
-    return MoleculeArrays.join(in_parallel(_read_arrays, texts))
+    return MoleculeArrays.join(in_parallel(read_arrays, texts))
 
 
 def canonical_smiles(texts: Sequence[str]) -> list[str]:
@@ -121,6 +130,28 @@ def why_not_valid(text: str) -> str:
     return problems[0] if problems else "it has no atoms" if mol.GetNumAtoms() == 0 else "RDKit refuses it"
 
 
+def check_rdkit() -> None:
+    """Raises a SettingError where RDKit, which reads molecules, is not installed."""
+    if find_spec("rdkit") is None:
+        raise SettingError('molecules need RDKit: pip install "tapnet[molecules]", or pip install rdkit')
+
+
+def name_invalid(texts: Sequence[str], places: Sequence[object], total: int | None = None) -> str:
+    """Names the first of some molecules that are not valid, with the reason.
+
+    Args:
+        texts: The SMILES or MOL block of each.
+        places: Where each of them stands.
+        total: How many there are, where these are only the first.
+    """
+    total = len(texts) if total is None else total
+    named = []
+    for text, place in list(zip(texts, places, strict=True))[:SHOWN]:
+        shown = "" if not text or "\n" in text else f"{printable(text)[:60]}: "
+        named.append(f"{place} ({shown}{why_not_valid(text)})")
+    return ", ".join(named) + (f" and {total - SHOWN} more" if total > SHOWN else "")
+
+
 def atom_values(codes: NDArray[np.int64]) -> list[tuple[Any, ...]]:
     """The values of `ATOM_COLUMNS` that packed atoms stand for."""
     from rdkit import Chem
@@ -147,59 +178,130 @@ def _unpack(codes: NDArray[np.int64], bits: Sequence[int]) -> Iterator[list[int]
         codes = codes >> width
 
 
-def _read_arrays(texts: Sequence[str]) -> MoleculeArrays:
+def read_arrays(texts: Sequence[str]) -> MoleculeArrays:
+    """`molecule_arrays`, computed by this process alone."""
+    starts = range(0, len(texts) or 1, MOLECULES_AT_ONCE)
+    return MoleculeArrays.join([_read_block(texts[start : start + MOLECULES_AT_ONCE]) for start in starts])
+
+
+def _read_block(texts: Sequence[str]) -> MoleculeArrays:
+    """The arrays of some molecules, which are all in memory."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdCIPLabeler, rdMolDescriptors
 
-    atoms: list[int] = []
-    crippen, polar, surface = array("d"), array("d"), array("d")  # [2 N], [N], [N]
-    bonds: list[int] = []
-    ends: list[int] = []
+    a: Any = Chem.Atom
+    b: Any = Chem.Bond
+    of_atoms = a.GetAtomicNum, a.GetFormalCharge, a.GetTotalNumHs, a.GetIsAromatic, a.GetHybridization, a.IsInRing
+    of_bonds = b.GetBeginAtomIdx, b.GetEndAtomIdx, b.GetBondType, b.GetIsConjugated, b.IsInRing
+    atom_columns: list[list[int]] = [[] for _ in (*of_atoms, "chirality")]
+    bond_columns: list[list[int]] = [[] for _ in (*of_bonds, "stereo")]
+    polar, surface = array("d"), array("d")  # [N]
     num_atoms, num_bonds = np.zeros((2, len(texts)), np.int64)
-    smiles = list(texts)
+    smiles, mols = list(texts), list[Any]()
     with rdBase.BlockLogs():
         for i, text in enumerate(texts):
-            mol = parse(text)
+            mols.append(mol := parse(text))
             if mol is None:
                 continue
-            has_stereo = any(mark in text for mark in "@/\\\n")
-            if has_stereo:
+            n, m = num_atoms[i], num_bonds[i] = mol.GetNumAtoms(), mol.GetNumBonds()
+            atoms = [*map(mol.GetAtomWithIdx, range(n))]  # twice as fast as the iterator of GetAtoms
+            bonds = [*map(mol.GetBondWithIdx, range(m))]
+            for column, function in zip(atom_columns, of_atoms, strict=False):
+                column.extend(map(function, atoms))
+            for column, function in zip(bond_columns, of_bonds, strict=False):
+                column.extend(map(function, bonds))
+            if any(mark in text for mark in "@/\\\n"):
                 with contextlib.suppress(RuntimeError):
                     rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=MOST_CIP_STEPS)
-            num_atoms[i], num_bonds[i] = mol.GetNumAtoms(), mol.GetNumBonds()
-            for a in map(mol.GetAtomWithIdx, range(num_atoms[i])):  # twice as fast as the iterator of GetAtoms
-                atoms.append(
-                    a.GetAtomicNum()
-                    | a.GetFormalCharge() + 128 << 13
-                    | a.GetTotalNumHs() << 21
-                    | a.GetIsAromatic() << 29
-                    | a.GetHybridization() << 30
-                    | a.IsInRing() << 34
-                    | (_label(a, ATOM_STEREO) << 35 if has_stereo else 0)
-                )
-            for b in map(mol.GetBondWithIdx, range(num_bonds[i])):
-                ends.append(b.GetBeginAtomIdx())
-                ends.append(b.GetEndAtomIdx())
-                stereo = _label(b, BOND_STEREO) << 8 if has_stereo else 0
-                bonds.append(b.GetBondType() | b.GetIsConjugated() << 6 | b.IsInRing() << 7 | stereo)
-            crippen.extend(chain.from_iterable(rdMolDescriptors._CalcCrippenContribs(mol)))
+                atom_columns[-1].extend(_label(atom, ATOM_STEREO) for atom in atoms)
+                bond_columns[-1].extend(_label(bond, BOND_STEREO) for bond in bonds)
+            else:
+                atom_columns[-1].extend([0] * n)
+                bond_columns[-1].extend([0] * m)
             polar.extend(rdMolDescriptors._CalcTPSAContribs(mol))
-            surface.extend(rdMolDescriptors._CalcLabuteASAContribs(mol)[0])
+            labute = rdMolDescriptors._CalcLabuteASAContribs(mol)[0]
+            surface.extend(map(labute.__getitem__, range(n)))  # faster than RDKit's iterator
             if "\n" in text:
                 smiles[i] = Chem.MolToSmiles(mol)
-    both_ends = np.asarray(ends, np.int64).reshape(-1, 2).T
-    first_atom = np.repeat(np.cumsum(num_atoms) - num_atoms, num_bonds)
-    degree = np.bincount((both_ends + first_atom).reshape(-1), minlength=len(atoms))
-    packed = np.asarray(atoms, np.int64) | degree << 7
-    logp_and_refractivity = np.asarray(crippen).reshape(-1, 2).T
-    numbers = np.nan_to_num(np.stack([*logp_and_refractivity, polar, surface]).astype(np.float32))
-    return MoleculeArrays(num_atoms, num_bonds, packed, np.asarray(bonds, np.int64), both_ends, numbers, smiles)
+        element, charge, hydrogens, aromatic, hybridisation, in_ring, chirality = map(_integers, atom_columns)
+        begin, end, kind, conjugated, ring_bond, stereo = map(_integers, bond_columns)
+        ends = np.stack([begin, end])
+        edges = ends + np.repeat(np.cumsum(num_atoms) - num_atoms, num_bonds)
+        degree = np.bincount(edges.reshape(-1), minlength=len(element))
+        local = element | degree << 7 | charge + 128 << 13 | hydrogens << 21 | aromatic << 29
+        crippen = _crippen(mols, ["\n" in text for text in texts], num_atoms, local, kind, edges)
+    packed = local | hybridisation << 30 | in_ring << 34 | chirality << 35
+    packed_bonds = kind | conjugated << 6 | ring_bond << 7 | stereo << 8
+    numbers = np.nan_to_num(np.stack([*crippen, polar, surface]).astype(np.float32))
+    return MoleculeArrays(num_atoms, num_bonds, packed, packed_bonds, ends, numbers, smiles)
+
+
+def _integers(values: list[int]) -> NDArray[np.int64]:
+    return np.fromiter(values, np.int64, len(values))
 
 
 def _label(part: Any, labels: tuple[str, ...]) -> int:
     """The number of the CIP label of an atom or bond."""
     label = part.GetProp("_CIPCode") if part.HasProp("_CIPCode") else ""
     return labels.index(label) if label in labels else 0
+
+
+_crippen_known: dict[int, tuple[float, float]] = {}  # by the code of an atom and what is around it
+
+
+def _crippen(
+    mols: Sequence[Any],
+    from_blocks: Sequence[bool],
+    num_atoms: NDArray[np.int64],
+    atoms: NDArray[np.int64],
+    bonds: NDArray[np.int64],
+    edges: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """[2, N] what each atom adds to logP and refractivity.
+
+    RDKit matches 110 patterns to every molecule, which takes longer than to parse it. The patterns look at an atom and
+    its neighbours, those of oxygen at theirs too: RDKit is asked for the molecules that have something new. Patterns of
+    explicit hydrogens reach further, and a MOL block may hold queries: such molecules are never taken from others.
+    """
+    from rdkit.Chem import rdMolDescriptors
+
+    values = np.zeros((len(atoms), 2))
+    stops = np.cumsum(num_atoms)
+    starts, molecule = stops - num_atoms, np.repeat(np.arange(len(num_atoms)), num_atoms)
+    alone = np.asarray(from_blocks, bool) & (num_atoms > 0)
+    alone[molecule[atoms & 127 == 1]] = True
+    for i in np.flatnonzero(alone):
+        values[starts[i] : stops[i]] = rdMolDescriptors._CalcCrippenContribs(mols[i])
+    shared = np.flatnonzero(~alone[molecule])
+    codes = _environments(atoms, bonds, edges)
+    found, first, where = np.unique(codes[shared], return_index=True, return_inverse=True)
+    for atom in shared[np.sort(first)].tolist():
+        if int(codes[atom]) not in _crippen_known:
+            i = molecule[atom]
+            own = rdMolDescriptors._CalcCrippenContribs(mols[i])
+            _crippen_known.update(zip(codes[starts[i] : stops[i]].tolist(), own, strict=True))
+    values[shared] = np.array([_crippen_known[code] for code in found.tolist()]).reshape(-1, 2)[where]
+    return values.T
+
+
+def _environments(atoms: NDArray[np.int64], bonds: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """[N] a code of each atom with its neighbours, of oxygen with theirs too."""
+    source, target = edges.reshape(-1), edges[::-1].reshape(-1)
+    kind = _scrambled(np.tile(bonds, 2))
+    codes = [_scrambled(atoms)]
+    for _ in range(2):
+        around = np.zeros(len(atoms), np.uint64)
+        np.add.at(around, target, _scrambled(codes[-1][source] + kind))
+        codes.append(_scrambled(codes[-1] ^ _scrambled(around)))
+    return np.where(atoms & 127 == 8, codes[2], codes[1])
+
+
+def _scrambled(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """64 bits that look random, as SplitMix64 makes them."""
+    x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return x ^ x >> np.uint64(31)
 
 
 def _read_canonical(texts: Sequence[str]) -> list[str]:
@@ -236,53 +338,91 @@ def available_cores() -> int:
 
 
 def in_parallel(function: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> list[Any]:
-    """A function of this module, of one part of the texts for each core.
-
-    The other parts are computed by Python processes that import this module alone: unlike those of
-    ``multiprocessing`` they do not run the user's program again. What such a process fails at is computed here.
-    """
+    """A function of this module, of one part of the texts for each core."""
     count = max(1, min(available_cores(), len(texts) // LEAST_FOR_A_PROCESS))
     bounds = [len(texts) * i // count for i in range(count + 1)]
     own, *others = (texts[start:stop] for start, stop in pairwise(bounds))
-    with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(_process(function.__name__, part)) for part in others]
-        results = [function(own)]
-        for process, part in zip(processes, others, strict=True):
-            result = _result(process)
-            results.append(function(part) if result is None else result)
-    return results
+    with Readers(count - 1) as readers:
+        results = [readers.submit(function, part) for part in others]
+        return [function(own), *(result() for result in results)]
 
 
-@contextlib.contextmanager
-def _process(function: str, texts: Sequence[str]) -> Iterator[subprocess.Popen[bytes] | None]:
+class Readers:
+    """Python processes that compute functions of this module while this one does something else.
+
+    They import this module alone: unlike those of ``multiprocessing`` they do not run the user's program again. What
+    such a process fails at is computed here.
+
+    Args:
+        count: How many; of none, what is submitted is computed here when its result is asked for.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._processes = [process for _ in range(count) if (process := _start()) is not None]
+        self._free: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        for process in self._processes:
+            self._free.put(process)
+        self._threads = ThreadPoolExecutor(len(self._processes)) if self._processes else None
+        self._closed = False
+
+    def submit(self, function: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> Callable[[], Any]:
+        """Has a function of this module computed; what is returned waits for its result."""
+        if self._threads is None:
+            return partial(function, texts)
+        return self._threads.submit(self._compute, function, texts).result
+
+    def _compute(self, function: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> Any:
+        process = self._free.get()
+        try:
+            result = _ask(process, function.__name__, texts)
+        finally:
+            self._free.put(process)
+        return function(texts) if result is None and not self._closed else result
+
+    def close(self) -> None:
+        """Ends the processes, whatever they are doing."""
+        self._closed = True
+        for process in self._processes:
+            process.kill()
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        for process in self._processes:
+            with contextlib.suppress(OSError), process:
+                pass
+
+    def __enter__(self) -> Readers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _start() -> subprocess.Popen[bytes] | None:
     program = f"from {__name__} import _run; _run()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     try:
-        process = subprocess.Popen([sys.executable, "-c", program], env=environment, **pipes)
+        return subprocess.Popen([sys.executable, "-c", program], env=environment, **pipes)
     except OSError:
-        yield None
-        return
-    with process:
-        try:
-            with contextlib.suppress(OSError), process.stdin or contextlib.nullcontext():
-                pickle.dump((function, list(texts)), process.stdin)  # type: ignore[arg-type]
-            yield process
-        finally:
-            process.kill()
-
-
-def _result(process: subprocess.Popen[bytes] | None) -> Any:
-    if process is None or process.stdout is None:
         return None
+
+
+def _ask(process: subprocess.Popen[bytes], function: str, texts: Sequence[str]) -> Any:
+    """What a process answers; None where it died."""
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
+        pickle.dump((function, list(texts)), process.stdin)
+        process.stdin.flush()
         return pickle.load(process.stdout)
-    except (OSError, EOFError, pickle.UnpicklingError):
+    except (OSError, EOFError, ValueError, pickle.UnpicklingError):  # ValueError: the pipe is closed
         return None
 
 
 def _run() -> None:
-    """The program of a process of `in_parallel`."""
-    function, texts = pickle.load(sys.stdin.buffer)
-    pickle.dump(globals()[function](texts), sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    """The program of a process of `Readers`."""
+    with contextlib.suppress(EOFError):
+        while True:
+            function, texts = pickle.load(sys.stdin.buffer)
+            pickle.dump(globals()[function](texts), sys.stdout.buffer)
+            sys.stdout.buffer.flush()

@@ -18,6 +18,7 @@ from tapnet._loops.ranges import concatenated_ranges, offsets
 from tapnet.data.batch import GraphBatch
 from tapnet.data.features import MixedFeatures
 from tapnet.data.splits import Splits
+from tapnet.data.targets import Task as Task
 from tapnet.errors import SettingError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 Features = Literal["labels", "degrees", "attributes", "all"]
-Task = Literal["classification", "multilabel", "regression"]
 Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or one boolean a graph
 # The optional tensors of a data set, and whether their rows are nodes or edges.
 NODE_AND_EDGE_DATA = {

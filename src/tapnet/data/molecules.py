@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,23 +16,14 @@ from tapnet.data.checks import graph_codes
 from tapnet.data.convert import assemble
 from tapnet.data.dataset import GraphDataset, Task
 from tapnet.data.targets import Targets, detect_task, target_columns
-from tapnet.errors import DataError, SettingError
-from tapnet.files import printable
-
-SHOWN = 3  # of what is wrong, the first ones are named
-
-
-def check_rdkit() -> None:
-    """Raises a SettingError where RDKit, which reads molecules, is not installed."""
-    if find_spec("rdkit") is None:
-        raise SettingError('molecules need RDKit: pip install "tapnet[molecules]", or pip install rdkit')
+from tapnet.errors import DataError
 
 
 def from_smiles(
     smiles: Sequence[str], y: Any, name: str, names: Sequence[str] | None, task: Task | None
 ) -> GraphDataset:
     """``GraphDataset.from_smiles``"""
-    check_rdkit()
+    arrays.check_rdkit()
     texts = [str(text).strip() for text in smiles]
     columns = None if y is None else target_columns(y)
     targets = None
@@ -46,28 +36,12 @@ def from_smiles(
             raise DataError(f"molecule {int(targets.known.argmin())} has no class; leave out molecules without one")
     read = arrays.molecule_arrays(texts)
     if wrong := np.flatnonzero(read.num_atoms == 0).tolist():
-        named = name_invalid([texts[i] for i in wrong], [f"molecule {i}" for i in wrong])
+        named = arrays.name_invalid([texts[i] for i in wrong], [f"molecule {i}" for i in wrong])
         raise DataError(f"{len(wrong)} of {len(texts)} SMILES are not valid: {named}")
     dataset = assemble_molecules(read, targets, name=name, names=names)
     remarks = () if targets is None else targets.remarks
     notes = copies_of_molecules(dataset, molecule_codes(dataset, read), targets)
     return replace(dataset, notes=(*remarks, *notes))
-
-
-def name_invalid(texts: Sequence[str], places: Sequence[object], total: int | None = None) -> str:
-    """Names the first of some molecules that are not valid, with the reason.
-
-    Args:
-        texts: The SMILES or MOL block of each.
-        places: Where each of them stands.
-        total: How many there are, where these are only the first.
-    """
-    total = len(texts) if total is None else total
-    named = []
-    for text, place in list(zip(texts, places, strict=True))[:SHOWN]:
-        shown = "" if not text or "\n" in text else f"{printable(text)[:60]}: "
-        named.append(f"{place} ({shown}{arrays.why_not_valid(text)})")
-    return ", ".join(named) + (f" and {total - SHOWN} more" if total > SHOWN else "")
 
 
 def assemble_molecules(

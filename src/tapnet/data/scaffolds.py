@@ -33,8 +33,7 @@ def scaffold_groups(smiles: Sequence[str]) -> list[int]:
         >>> scaffold_groups(["CC", "c1ccccc1C", "Oc1ccccc1", "CCO"])
         [0, 1, 1, 0]
     """
-    from tapnet.data._molecule_arrays import murcko_scaffolds
-    from tapnet.data.molecules import check_rdkit, name_invalid
+    from tapnet.data._molecule_arrays import check_rdkit, murcko_scaffolds, name_invalid
 
     check_rdkit()
     scaffolds = murcko_scaffolds(smiles)

@@ -6,15 +6,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data.dataset import Task
 from tapnet.errors import DataError, SettingError
 from tapnet.files import counted, printable
 
+Task = Literal["classification", "multilabel", "regression"]
 MOST_CLASSES = 10  # of whole numbers; a column with more distinct ones is a number to predict
 MISSING = {"", "nan", "na", "n/a", "#n/a", "null", "<na>"}  # in lower case
 DASHES = {"-", "--", "–", "—", "?"}  # gaps too, in a column of numbers

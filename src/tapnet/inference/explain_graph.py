@@ -397,12 +397,10 @@ def _truth(model: SavedModel, data: GraphDataset, number: int) -> str | None:
 
 
 def _is_smiles(text: str) -> bool:
-    from tapnet.data.molecules import check_rdkit
+    from tapnet.data._molecule_arrays import check_rdkit, parse
 
     check_rdkit()
     from rdkit import rdBase
-
-    from tapnet.data._molecule_arrays import parse
 
     with rdBase.BlockLogs():
         return parse(text) is not None

@@ -175,7 +175,7 @@ def predict_table(
 
 def predict_table_parts(
     model: SavedModel,
-    path: str | Path,
+    path: str | Path | MoleculeParts,
     smiles: str | None = None,
     *,
     unseen: UnseenCategories | None = None,
@@ -191,7 +191,7 @@ def predict_table_parts(
 
     Args:
         model: as of ``predict_table``, like all others.
-        path: the table.
+        path: the table, or one that is being read already.
         smiles: the column of SMILES.
         unseen: counts molecules with atoms that no training molecule had.
         allow_unknown: whether to predict molecules that share no atom with the training data, too.
@@ -212,7 +212,8 @@ def predict_table_parts(
         >>> for part in predict_table_parts(load_model("run"), "new.csv"):  # doctest: +SKIP
         ...     print(part.rows)
     """
-    table = MoleculeParts(path, smiles, multiple=GRAPHS_AT_ONCE)
+    table = path if isinstance(path, MoleculeParts) else MoleculeParts(path, smiles)
+    table.multiple = GRAPHS_AT_ONCE
     counted = UnseenCategories(model.features) if unseen is None else unseen
     on_error = on_error or (lambda error: warnings.warn(str(error), stacklevel=3))
     if confidence is not None:

@@ -18,7 +18,7 @@ from tapnet.io.dataset_files import Layout, is_matrix_file
 from tapnet.io.load import load_dataset
 from tapnet.io.locate import find
 from tapnet.io.matrices import read_matrices
-from tapnet.io.molecules import has_smiles_column
+from tapnet.io.molecule_files import has_smiles_column
 
 
 def find_graphs(

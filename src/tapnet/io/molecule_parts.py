@@ -1,34 +1,38 @@
-"""Files of molecules of any size: read in parts, in memory for some thousand rows at a time."""
+"""Files of molecules of any size: read in parts, in memory for some thousand rows at a time.
+
+Nothing here imports torch before the first part is made: a command reads the file while it imports torch.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data._molecule_arrays import MoleculeArrays, canonical_smiles, is_valid, molecule_arrays
-from tapnet.data.dataset import GraphDataset
-from tapnet.data.molecules import (
-    assemble_molecules,
-    canonical_digests,
+from tapnet.data._molecule_arrays import (
+    LEAST_FOR_A_PROCESS,
+    MoleculeArrays,
+    Readers,
+    available_cores,
+    canonical_smiles,
     check_rdkit,
-    have_copies,
-    is_mixture,
-    molecule_codes,
-    molecule_notes,
+    is_valid,
+    molecule_arrays,
+    read_arrays,
 )
-from tapnet.errors import DataError
+from tapnet.errors import DataError, TapnetError
 from tapnet.files import reading
 from tapnet.io.archive import UNREADABLE, read_content
 from tapnet.io.dataset_files import molecules_name
-from tapnet.io.molecules import (
+from tapnet.io.molecule_files import (
     DAMAGED_GZ,
     MAX_BYTES,
     NO_MOLECULES,
@@ -38,17 +42,23 @@ from tapnet.io.molecules import (
     MoleculeCells,
     file_kind,
     molecule_text,
-    rows_at_once,
     sdf_header,
     sdf_records,
     smi_rows,
 )
 from tapnet.io.tables import NO_ROWS, decode_blocks, has_decimal_commas, separator, table_rows
 
+if TYPE_CHECKING:
+    from tapnet.data.dataset import GraphDataset
+
+ROWS_AT_ONCE = 1 << 10
+MOST_BYTES_AHEAD = 1 << 26  # of a table that is read before anything else is known
+READ_AHEAD = 3  # times as many rows, by each process
 MOST_WAITING = 4  # times as many rows wait until a part is full
 BLOCK_BYTES = 1 << 20
 
 Row = tuple[int, list[str]]  # the line in which it begins, and its cells
+Chunk = tuple[list[Row], list[str], Callable[[], MoleculeArrays]]  # rows, their molecules, what returns the arrays
 
 
 class MoleculePart(NamedTuple):
@@ -65,12 +75,59 @@ class MoleculePart(NamedTuple):
     kept: list[int]
 
 
+@contextmanager
+def reading_ahead(path: str | Path, smiles: str | None = None) -> Iterator[MoleculeParts | None]:
+    """Has other processes read the molecules of a table within this, before they are asked for.
+
+    Args:
+        path: The table.
+        smiles: The column of SMILES; by default the one that is called so.
+
+    Yields:
+        The table; None of one that is large, where it would gain nothing, or that cannot be read: whoever reads it next
+        says why.
+    """
+    try:
+        small = Path(path).is_file() and Path(path).stat().st_size < MOST_BYTES_AHEAD
+        parts = MoleculeParts(path, smiles) if small else None
+    except (TapnetError, OSError):
+        parts = None
+    with nullcontext(None) if parts is None else parts.read_ahead():
+        yield parts
+
+
+class _Ahead:
+    """The rows of a file, whose molecules other processes read before they are asked for."""
+
+    def __init__(self, chunks: Iterator[tuple[list[Row], list[str]]], processes: int) -> None:
+        self._chunks, self._readers = chunks, Readers(processes)
+        self._ready: deque[Chunk] = deque()
+        self._submit(READ_AHEAD * processes)
+
+    def _submit(self, count: int) -> None:
+        for rows, texts in islice(self._chunks, count):
+            self._ready.append((rows, texts, self._readers.submit(read_arrays, texts)))
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        self._submit(1)
+        if not self._ready:
+            raise StopIteration
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Ends the processes."""
+        self._readers.close()
+
+
 class MoleculeParts:
     """What ``read_molecule_table`` reads without a target, part by part.
 
     The file is first gone through for errors, then read once by each iteration, and once more where molecules may be
-    copies of each other. In memory are one part and 8 bytes for each row. Files of any size are read, but for .gz files
-    that unpack to more than 1 GB.
+    copies of each other. In memory are one part, some thousand rows that other processes read ahead, and 8 bytes for
+    each row. Files of any size are read, but for .gz files that unpack to more than 1 GB.
 
     Args:
         path: A .csv or .tsv with a header, a .smi or an .sdf, each also compressed as .gz.
@@ -105,6 +162,7 @@ class MoleculeParts:
         self.mark = self._check_text()
         self._scan(smiles)
         self.decimal_commas = has_decimal_commas((row for _, row in self._rows()), self.mark)
+        self._ahead: _Ahead | None = None
 
     # ---- the file ----
 
@@ -195,13 +253,31 @@ class MoleculeParts:
             raise self._columns.no_molecule(self.path)
 
     def _chunks(self) -> Iterator[list[Row]]:
-        rows, size = self._rows(), rows_at_once()
-        while some := list(islice(rows, size)):
+        rows = self._rows()
+        while some := list(islice(rows, ROWS_AT_ONCE)):
             yield some
+
+    @contextmanager
+    def read_ahead(self) -> Iterator[MoleculeParts]:
+        """Other processes read the first molecules from now on, for an iteration within this."""
+        with closing(self._start()) as self._ahead:
+            yield self
+
+    def _start(self) -> _Ahead:
+        cores = available_cores()
+        texts = ((rows, [molecule_text(row[self._molecules]) for _, row in rows]) for rows in self._chunks())
+        return _Ahead(texts, min(cores, self.num_rows // LEAST_FOR_A_PROCESS) if cores > 1 else 0)
 
     # ---- its molecules ----
 
     def __iter__(self) -> Iterator[MoleculePart]:
+        ahead, self._ahead = self._ahead or self._start(), None
+        with closing(ahead):
+            yield from self._parts(ahead)
+
+    def _parts(self, chunks: Iterator[Chunk]) -> Iterator[MoleculePart]:
+        from tapnet.data.molecules import is_mixture, molecule_codes, molecule_notes
+
         waiting: list[list[str]] = []
         valid: list[int] = []  # the rows, of those that wait, with a valid molecule
         read = molecule_arrays([])
@@ -220,11 +296,9 @@ class MoleculeParts:
             waiting, valid = waiting[rows:], [i - rows for i in valid[count:]]
             return found
 
-        for chunk in self._chunks():
-            texts = [molecule_text(row[self._molecules]) for _, row in chunk]
-            chosen = [i for i, text in enumerate(texts) if text]
-            found = molecule_arrays([texts[i] for i in chosen])
-            good = {i for i, atoms in zip(chosen, found.num_atoms.tolist(), strict=True) if atoms}
+        for chunk, texts, arrays in chunks:
+            found = arrays()
+            good = set(np.flatnonzero(found.num_atoms).tolist())
             for i, ((line, _), text) in enumerate(zip(chunk, texts, strict=True)):
                 if i not in good:
                     (invalid if text else empty).add(f"line {line}", text)
@@ -250,11 +324,15 @@ class MoleculeParts:
     def _dataset(self, read: MoleculeArrays, rows: Sequence[Sequence[str]], kept: Sequence[int]) -> GraphDataset | None:
         if not kept:
             return None
+        from tapnet.data.molecules import assemble_molecules
+
         names = None if self._names is None else [rows[i][self._names] for i in kept]
         return assemble_molecules(read, None, name=self.name, names=names, source=str(self.path))
 
     def _copies(self, codes: NDArray[np.uint64]) -> int:
         """How many molecules have a copy; their rows have these codes, or 0."""
+        from tapnet.data.molecules import canonical_digests, have_copies
+
         alike = have_copies(codes) & (codes > 0)
         if not alike.any():
             return 0

@@ -17,17 +17,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
-import torch
 
-from tapnet.data.dataset import GraphDataset, Task
-from tapnet.data.targets import DECIMAL_COMMA, YES_NO, Targets, detect_task, is_gap, remark_similar
+from tapnet.data.targets import DECIMAL_COMMA, YES_NO, Targets, Task, detect_task, is_gap, remark_similar
 from tapnet.errors import DataError, did_you_mean
 from tapnet.files import counted, printable
 from tapnet.io._plain_text import WHOLE
 from tapnet.io.archive import Place, read_content, readable_files
+
+if TYPE_CHECKING:
+    from tapnet.data.dataset import GraphDataset
 
 LABELS, TARGETS = "labels.csv", "targets.csv"
 FILE_ENDINGS = ".graphml, .json, .npy, .npz and .csv"
@@ -233,6 +234,8 @@ class Listing(NamedTuple):
         dataset = replace(dataset, graph_names=tuple(self.files), graph_columns=self.columns, notes=notes)
         if self.targets is None:
             return dataset
+        import torch
+
         task, y, classes, _, names, _ = self.targets
         return replace(dataset, task=task, y=torch.from_numpy(y), classes=classes, target_names=names or None)
 

@@ -11,8 +11,6 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import qr
-from scipy.sparse import csr_array
 
 from tapnet._loops.jit import Array
 
@@ -76,6 +74,8 @@ def spectral_clusters(adjacency: Array, clusters: int) -> Array:
     within about a tenth of those of k-means on MUTAG, PTC and PROTEINS, better where clusters are small, at a twentieth
     of the time. A node without edges is a component.
     """
+    from scipy.linalg import qr
+
     n = len(adjacency)
     if clusters >= n:
         return np.arange(n)
@@ -127,6 +127,8 @@ def cluster_vectors(adjacency: Array, label: Array, vectors: int) -> Array:
 
 def eigen_matrix(adjacency: Array, coarsening: Coarsening, vectors: int) -> Any:
     """[K·H, n] sparse: row k·H + l holds vector l of cluster k, and no entry if the cluster has no such vector."""
+    from scipy.sparse import csr_array
+
     label, clusters = coarsening.label, len(coarsening.adjacency)
     theta = cluster_vectors(adjacency, label, vectors)
     size = np.bincount(label, minlength=clusters)
@@ -193,6 +195,8 @@ def dense(rowptr: Array, col: Array, first: int = 0, weight: Array | None = None
 
 def chain_arrays(adjacency: Array, chain: Chain, clusters: Sequence[int]) -> dict[str, Array]:
     """All that is kept of one graph: its pooling matrices and coarser graphs, in compressed rows."""
+    from scipy.sparse import csr_array
+
     with _thread_pools().limit(limits=1, user_api="blas"):
         steps = coarsened(adjacency, clusters)
         if chain.kind == "eigen":

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapnet.data._molecule_arrays import parse, why_not_valid
-from tapnet.data.molecules import check_rdkit
+from tapnet.data._molecule_arrays import check_rdkit, parse, why_not_valid
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.viz.style import PALE, new_figure

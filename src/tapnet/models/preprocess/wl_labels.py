@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from tapnet._loops.jit import array
@@ -16,6 +15,8 @@ from tapnet.data.features import as_categories
 
 def label_counts(dataset: GraphDataset, height: int) -> list[Any]:
     """How often each graph has each label, before and after each refinement: sparse, [G, labels] each."""
+    from scipy.sparse import csr_array
+
     node_ptr, rowptr = array(dataset.node_ptr), array(dataset.rowptr)
     graph = np.repeat(np.arange(len(dataset)), np.diff(node_ptr))
     first_node = np.repeat(node_ptr[:-1], np.diff(rowptr[node_ptr]))  # of the graph that an edge is in

@@ -21,7 +21,6 @@ from tapnet.errors import SettingError
 from tapnet.io.computed_cache import PerItem, computed_now, computed_once
 from tapnet.nn.pool.base import Pooled, Pooling, PoolSetup
 from tapnet.nn.pool.select import check_ratio, kept_nodes
-from tapnet.ops.decimation import decimation_arrays
 from tapnet.ops.precision import full_precision, widened
 from tapnet.ops.spectral import VERSION, Chain, ChainKind, chain_arrays, dense
 
@@ -229,6 +228,8 @@ def graph_arrays(
 ) -> Mapping[str, Array]:
     """All that is kept of one graph, given its part of compressed rows; edges count in both directions."""
     if chain.kind == "ndp":
+        from tapnet.ops.decimation import decimation_arrays  # imports SciPy, which few networks need
+
         return decimation_arrays(rowptr, col, len(chain.ratios), first, weight)
     matrix = dense(rowptr, col, first, weight)
     return chain_arrays(np.maximum(matrix, matrix.T), chain, clusters)
