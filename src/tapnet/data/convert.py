@@ -18,7 +18,7 @@ from torch import Tensor
 from tapnet._loops.csr import is_symmetric
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, GraphReference, Task
 from tapnet.data.targets import Targets, detect_task
-from tapnet.errors import DataError
+from tapnet.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -513,6 +513,7 @@ def from_networkx(
         attribute_names=(node_attributes,),
         node_columns=_parts(node_label),
         edge_columns=_parts(edge_label) if edges else None,
+        edge_label_attribute=None if dataset.edge_labels is None else ", ".join(map(str, _listed(edge_label))),
         not_read=not_read,
     )
     if dataset.node_columns is not None and features in (None, "all"):
@@ -612,7 +613,9 @@ def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
 # ---- whatever a user holds ----
 
 
-def from_graphs(graphs: Any, features: Features | None, task: Task | None, directed: bool) -> GraphDataset:
+def from_graphs(
+    graphs: Any, features: Features | None, task: Task | None, directed: bool, **labels: Names
+) -> GraphDataset:
     """Makes a data set of what a user holds: graphs of NetworkX or PyG in a list, or a data set of PyG or OGB.
 
     Args:
@@ -620,20 +623,25 @@ def from_graphs(graphs: Any, features: Features | None, task: Task | None, direc
         features: What ``x`` holds, as :meth:`GraphDataset.from_pyg` and :meth:`GraphDataset.from_networkx` have it.
         task: What the targets are, as these find out.
         directed: Whether edges keep their directions.
+        labels: ``node_label`` and ``edge_label`` of :meth:`GraphDataset.from_networkx`.
 
     Returns:
         The data set. The split that OGB's data sets come with is the column ``split`` of ``graph_columns``.
 
     Raises:
         DataError: These are no graphs, or one of them is wrong; the message names it.
+        SettingError: Labels are named that these graphs do not have.
     """
     name = getattr(graphs, "name", None)
     name = (PurePath(name).name if isinstance(name, str) else "") or "graphs"
     found = check_graphs(graphs)
+    if labels and (isinstance(found, GraphDataset) or kind_of(found) != "NetworkX"):
+        raise SettingError(f"{next(iter(labels))} is for graphs of NetworkX and in files, which these are not")
     if isinstance(found, GraphDataset):
         return found if features in (None, found.features) else found.with_features(features)
     if kind_of(found) == "NetworkX":
-        dataset = GraphDataset.from_networkx(found, name=name, features=features, task=task, directed=directed)
+        options: dict[str, Any] = {"features": features, "task": task, "directed": directed, **labels}
+        dataset = GraphDataset.from_networkx(found, name=name, **options)
     else:
         dataset = GraphDataset.from_pyg(found, name=name, features=features, task=task, directed=directed)
     split = _own_split(graphs, len(found))
