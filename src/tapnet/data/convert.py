@@ -473,7 +473,7 @@ def from_networkx(
     if directed:
         graphs = [g if g.is_directed() else g.to_directed(as_view=True) for g in graphs]
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
-    for key in {"labels": _listed(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
+    for key in {"labels": listed_names(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
         check_node_attribute(graphs, key, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
@@ -503,8 +503,8 @@ def from_networkx(
         features=features,
         directed=directed,
     )
-    on_nodes = set.intersection(*map(set, nodes)) - {*_listed(node_label), node_attributes, "self_loop"}
-    names = (*_listed(edge_label), edge_attributes, edge_weight)
+    on_nodes = set.intersection(*map(set, nodes)) - {*listed_names(node_label), node_attributes, "self_loop"}
+    names = (*listed_names(edge_label), edge_attributes, edge_weight)
     on_edges = set[str]().union(*edges) - {key for key in names if _column(edges, key) is not None}
     not_read = name_unread(on_nodes, on_edges)
     dataset = replace(
@@ -513,7 +513,7 @@ def from_networkx(
         attribute_names=(node_attributes,),
         node_columns=_parts(node_label),
         edge_columns=_parts(edge_label) if edges else None,
-        edge_label_attribute=None if dataset.edge_labels is None else ", ".join(map(str, _listed(edge_label))),
+        edge_label_attribute=None if dataset.edge_labels is None else ", ".join(map(str, listed_names(edge_label))),
         not_read=not_read,
     )
     if dataset.node_columns is not None and features in (None, "all"):
@@ -555,6 +555,15 @@ def check_node_attribute(graphs: Sequence[nx.Graph], key: str, needed: bool) -> 
     return some
 
 
+def check_edge_attribute(graphs: Sequence[nx.Graph], key: str) -> None:
+    """Raises a ``DataError`` for the first edge that lacks the attribute."""
+    for i, graph in enumerate(graphs):
+        for u, v, values in graph.edges(data=True):
+            if key not in values:
+                has = f"; it has {', '.join(map(repr, values))}" if values else ""
+                raise DataError(f"graph {i}: the edge from {u!r:.40} to {v!r:.40} has no attribute {key!r}{has}")
+
+
 def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
     return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
 
@@ -564,7 +573,8 @@ def _parts(names: Names) -> tuple[str, ...] | None:
     return tuple(names) if isinstance(names, list | tuple) else None
 
 
-def _listed(names: Names) -> tuple[Any, ...]:
+def listed_names(names: Names) -> tuple[Any, ...]:
+    """One name, or several, as a tuple."""
     return _parts(names) or (names,)
 
 

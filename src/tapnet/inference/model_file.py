@@ -205,9 +205,9 @@ class EstimatorRecord(_Part):
     """How the estimator that trained a model reads graphs."""
 
     input: str = "GraphDataset"  # or "NetworkX" or "PyG": the kind of graphs it was fitted to
-    node_label: str = "label"
+    node_label: Annotated[str | tuple[str, ...], BeforeValidator(_values)] = "label"
     node_attributes: str = "attributes"
-    edge_label: str = "label"
+    edge_label: Annotated[str | tuple[str, ...], BeforeValidator(_values)] = "label"
     edge_weight: str = "weight"
 
 
