@@ -37,7 +37,10 @@ THE_MODELS = "the model's"
 
 # Options that other commands have too.
 Data = Annotated[
-    str, typer.Argument(help="A data set's name; or a path: TU folder, archive, text, or folder of graphs.")
+    str,
+    typer.Argument(
+        help="A data set's name; or a path: TU folder, archive, text, folder of graphs or matrices, molecules."
+    ),
 ]
 Pool = Annotated[
     str | None,
