@@ -607,13 +607,15 @@ def read_graphs(
 
 
 def _reading_note(place: Place, found: _Read) -> str:
-    """What became of each attribute; nothing where nodes have a ``label`` and there is nothing else."""
-    if str(found.schema) in ("", f"category {LABEL}") and not any(found.edges) and not found.dataset.not_read:
+    """What became of each attribute; nothing where no category was found but ``label``, and edges carry nothing.
+
+    What is not used is said by `features_note`, too, when something is done with the data.
+    """
+    if found.schema.categories in ((), (LABEL,)) and not any(found.edges):
         return ""
     read = {"of the nodes": str(found.schema), "of the edges": str(found.edges)}
     read["left aside"] = printable(", ".join(found.dataset.not_read))[:200]
-    parts = "; ".join(f"{what}: {words}" for what, words in read.items() if words)
-    return f"{place}: read {parts}" if any(found.schema[:2]) or any(found.edges) else f"{place}: {parts}"
+    return f"{place}: read " + "; ".join(f"{what}: {words}" for what, words in read.items() if words)
 
 
 class _Read(NamedTuple):
