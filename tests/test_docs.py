@@ -82,7 +82,7 @@ def _assert_page_opens(block, folder):
         text=True,
     ) as server:
         try:
-            said = server.stdout.readline()
+            said = next(line for line in server.stdout if "read of the" not in line)  # which is about the data
             if importlib.util.find_spec("fastapi") is None:
                 assert "pip install" in said
                 return

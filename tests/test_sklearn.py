@@ -572,7 +572,7 @@ def test_wrong_input_is_a_value_error_in_one_sentence(families, make, reason):
         ({"features": "colours"}, "features is 'labels', 'degrees', 'attributes' or 'all'"),
         ({"features": "attributes"}, "has no attribute 'attributes'; no node has"),
         ({"node_label": "lable"}, "the node 'node .' has no attribute 'lable'; no node has"),
-        ({"node_label": None}, "node_label is a word, not None"),
+        ({"node_label": None}, "node_label is a word or a list of words, not None"),
         ({"threads": 0}, "threads is at least 1"),
     ],
 )
@@ -918,3 +918,36 @@ def test_what_several_labels_do_not_have(families, labels):
         small(class_weight="balanced").fit(graphs, whole)
     with pytest.raises(DataError, match="the model has 3 labels"):
         small().fit(graphs, whole).score(graphs, whole[:, :2])
+
+
+# ---- several categories ----
+
+
+def of_many_kinds():
+    graphs = [(nx.cycle_graph if i % 2 else nx.path_graph)(5 + i % 3) for i in range(12)]
+    for i, graph in enumerate(graphs):
+        nx.set_node_attributes(graph, {n: {"kind": "ab"[n % 2], "level": (n + i) % 3} for n in graph})
+        nx.set_edge_attributes(graph, {e: {"order": e[0] % 2, "sort": "xy"[e[1] % 2]} for e in graph.edges})
+    return graphs
+
+
+def test_several_categories_of_nodes_and_edges(tmp_path):
+    graphs, y = of_many_kinds(), [0, 1] * 6
+    names = {"node_label": ["kind", "level"], "edge_label": ("order", "sort")}
+    model = clone(small(epochs=2, conv="gine", random_state=0, **names)).fit(graphs, y)
+    dataset = GraphDataset.from_networkx(graphs, y, **names)
+    assert (model.n_features_in_, model.model_.card.edge_categories) == (5, dataset.edge_categories)
+    again = small(epochs=2, conv="gine", random_state=0).fit(dataset, y)
+    np.testing.assert_allclose(model.predict_proba(graphs), again.predict_proba(dataset), rtol=1e-6)
+    model.save(tmp_path / "m.safetensors")
+    loaded = TAPClassifier.load(tmp_path / "m.safetensors")
+    assert (loaded.node_label, loaded.edge_label) == (("kind", "level"), ("order", "sort"))
+    np.testing.assert_allclose(loaded.predict_proba(graphs), model.predict_proba(graphs), rtol=1e-6)
+
+
+@pytest.mark.parametrize("names", [{"edge_label": "sotr"}, {"edge_label": ["order", "sotr"]}, {"edge_weight": "sotr"}])
+def test_an_edge_attribute_that_is_named_and_not_there(names):
+    with pytest.raises(
+        DataError, match="graph 0: the edge from 0 to 1 has no attribute 'sotr'; it has 'order', 'sort'"
+    ):
+        small(epochs=1, node_label="kind", **names).fit(of_many_kinds(), [0, 1] * 6)

@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tapnet.data.checks import check_classes, copies_note, features_note
-from tapnet.data.convert import check_graphs, kind_of
+from tapnet.data.convert import check_edge_attribute, check_graphs, kind_of, listed_names
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.splits import Split
 from tapnet.data.targets import Targets, detect_task, target_columns
@@ -73,9 +73,9 @@ VALUES_PRINTED = 5  # classes in a message
 class _EstimatorSettings(Settings):
     """Parameters of the estimator alone, to be checked like all settings."""
 
-    node_label: str
+    node_label: str | tuple[str, ...]
     node_attributes: str
-    edge_label: str
+    edge_label: str | tuple[str, ...]
     edge_weight: str
     directed: bool
     validation_fraction: Annotated[float, Field(gt=0, lt=1)]
@@ -117,9 +117,9 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     optimizer: str = "adam"
     schedule: str = "constant"
     features: Features | None = None
-    node_label: str = "label"
+    node_label: str | Sequence[str] = "label"
     node_attributes: str = "attributes"
-    edge_label: str = "label"
+    edge_label: str | Sequence[str] = "label"
     edge_weight: str = "weight"
     directed: bool = False
     early_stopping: bool = False
@@ -354,7 +354,10 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Graphs of any kind without their targets, to be fitted to."""
         kind, nothing = kind_of(graphs), np.zeros(len(graphs), np.int64)
         if kind == "NetworkX":
-            names = (self.node_label, self.node_attributes, self.edge_label, self.edge_weight)
+            names = (_native(self.node_label), self.node_attributes, _native(self.edge_label), self.edge_weight)
+            for name in (*listed_names(names[2]), self.edge_weight):
+                if name not in ("label", "weight"):  # which need not be there
+                    check_edge_attribute(graphs, name)
             return from_networkx(graphs, nothing, self.features, *names, directed=self.directed)
         if kind == "PyG":
             return from_pyg(graphs, nothing, self.features, directed=self.directed)
@@ -383,9 +386,10 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
             ``pool`` and ``conv`` are a name, ``"package.module:Class"``, which is imported, or a class.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
             labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
-        node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind.
+        node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind; or a list
+            of several, each of which has an embedding of its own.
         node_attributes: the name of the one with a number, or as many numbers at each node.
-        edge_label: the name of the edge attribute with a category, for a ``conv`` that reads it.
+        edge_label: the name of the edge attribute with a category, for a ``conv`` that reads it, or a list of several.
         edge_weight: the name of the edge attribute with the weight, which counts where every edge has it.
         directed: whether edges keep their directions; else an edge in one direction counts for both. A
             ``GraphDataset`` has chosen already.
@@ -696,4 +700,6 @@ def _native(value: Any) -> Any:
 
 
 def _in_json(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(isinstance(one, str) for one in value)
     return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))

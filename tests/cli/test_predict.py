@@ -477,6 +477,61 @@ def test_a_model_reads_the_attributes_that_it_was_trained_on(features, attribute
     assert here(monkeypatch, capsys, "show", run, folder / "g2.json", "--out", tmp_path / "g2.png")[0] == 0
 
 
+KINDS = {"element": ["C", "N", "O"], "charged": [True, False], "period": [1, 2], "mass": [0.5, 1.5, 2.5, 3.5]}
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes", "edges", "count"),
+    [
+        ([], ["charged", "element"], ["order", "ring"], "5 categories and 2 numbers (mass, period)"),
+        (["--node-label", "period,element", "--edge-label", "ring"], ["period", "element"], ["ring"], "5 categories"),
+        (["--node-label", "element", "--features", "labels"], ["element"], ["order", "ring"], "3 node labels"),
+    ],
+)
+def test_a_model_of_several_categories_reads_new_files_as_its_own(
+    options, nodes, edges, count, tmp_path, monkeypatch, capsys
+):
+    folder, run = (
+        folder_of_rings_and_stars(tmp_path / "own", lambda i: KINDS | {"name": ["x", "y", "z"]}),
+        tmp_path / "run",
+    )
+    for file in folder.glob("*.json"):
+        graph = json.loads(file.read_text())
+        for i, edge in enumerate(graph["edges"]):
+            edge |= {"order": ["single", "double"][i % 2], "ring": i % 3 == 0}
+        file.write_text(json.dumps(graph))
+    words = ("train", folder, *SMALL, *options, "--conv", "gine", "--out", run)
+    code, _, err = here(monkeypatch, capsys, *words)
+    assert code == 0, err
+    listed = "category " + nodes[0] if len(nodes) == 1 else "categories " + ", ".join(nodes)
+    assert any(f"read of the nodes: {listed};" in line and "left aside: node attribute" in line for line in err)
+    card = SavedModel.load(run / FILE).card
+    assert (card.node_categories, card.edge_category_names) == (tuple(nodes), tuple(edges))
+    code, out, err = here(monkeypatch, capsys, "predict", run, folder)
+    assert (code, len(rows_of(out))) == (0, 6), err
+    assert any(f"the node features are {count}" in line for line in err)
+    assert not any("not trained on" in line for line in err)  # every category is known
+    first = {row["graph"]: row for row in rows_of(out)}
+    write_graph(
+        nx.node_link_graph(json.loads((folder / "g3.json").read_text()), edges="edges"), tmp_path / "g3.graphml"
+    )
+    _, out, _ = here(monkeypatch, capsys, "predict", run, tmp_path / "g3.graphml")  # another format, another reader
+    assert float(rows_of(out)[0]["ring"]) == pytest.approx(float(first["g3.json"]["ring"]), abs=2e-5)
+    code, out, err = here(monkeypatch, capsys, "explain", run, 3, "--json")  # from the folder, as it was read
+    assert code == 0
+    assert not any("is not the own that the model was trained on" in line for line in err)
+    by_number = json.loads(out)
+    code, out, _ = here(monkeypatch, capsys, "explain", run, folder / "g3.json", "--json")
+    assert (code, by_number["probabilities"]) == (0, pytest.approx(json.loads(out)["probabilities"], abs=1e-5))
+    for name in (*nodes, *edges):
+        text = (folder / "g1.json").read_text()
+        (folder / "g1.json").write_text(text.replace(f'"{name}"', '"zeta"'))
+        code, _, err = here(monkeypatch, capsys, "predict", run, folder / "g1.json")
+        (folder / "g1.json").write_text(text)
+        assert code == 1
+        assert f"have no '{name}'" in err[0]
+
+
 def test_classes_are_written_as_labels_csv_has_them(tmp_path, monkeypatch, capsys):
     classes = ("non\xa0mutagenic", "multi\nline, \u200cx")
     folder, run = folder_of_rings_and_stars(tmp_path / "own", lambda i: {}, classes), tmp_path / "run"

@@ -71,14 +71,14 @@ def test_weights_of_pyg_are_read():
 
 
 def test_what_is_not_read_of_files_is_named_also_from_the_parsed_copy(tmp_path):
-    for i, graph in enumerate(weighted(name="x", element="C")):
+    for i, graph in enumerate(weighted(name="x", id="y")):
         nx.write_graphml(graph, tmp_path / f"{i}.graphml")
     (tmp_path / "labels.csv").write_text("graph,class\n0,a\n1,b\n")
-    with pytest.warns(UserWarning, match="could each be"):
+    with pytest.warns(UserWarning, match="left aside: node attribute id, node attribute name"):
         first = load_dataset(tmp_path)
-    with pytest.warns(UserWarning, match="could each be"):
+    with pytest.warns(UserWarning, match="left aside: node attribute id, node attribute name"):
         again = load_dataset(tmp_path)
-    assert first.not_read == again.not_read == ("node attribute element", "node attribute name")
+    assert first.not_read == again.not_read == ("node attribute id", "node attribute name")
     assert torch.equal(first.edge_weight, again.edge_weight)
 
 

@@ -87,6 +87,12 @@ def test_folds_of_groups(groups, folds, seed, data):
     assert [fold.tolist() for fold in grouped_folds(groups, folds, seed, y)] == [fold.tolist() for fold in made]
 
 
+def test_no_fold_is_empty_where_each_group_is_of_one_class():
+    y = torch.tensor([0, 1] * 14)
+    made = grouped_folds(list("ABCD") * 7, 3, 0, y)  # those of one class alone would fill two folds
+    assert sorted(map(len, made)) == [7, 7, 14]
+
+
 def test_folds_have_the_same_sizes_and_classes_where_groups_allow_it():
     generator = np.random.default_rng(0)
     groups = np.repeat(np.arange(300), generator.integers(1, 8, 300))

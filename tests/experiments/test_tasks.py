@@ -12,6 +12,7 @@ import torch
 import tapnet
 from tapnet.errors import DataError, SettingError
 from tapnet.experiments.load_run import load_run
+from tapnet.io.splits import choose_splits
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +128,17 @@ def test_groups_stay_together_and_files_of_splits_are_read(mutag, tmp_path):
         tapnet.cross_validate(mutag, split=file, **FEW)
     with pytest.raises(SettingError, match="batches"):
         tapnet.cross_validate(data, split="group:batches", **FEW)
+
+
+def test_a_group_is_one_whatever_spaces_are_around_it_and_gaps_are_said(mutag):
+    groups = tuple(["a", "a ", " b", "b", "", "NA", "C", "c"][i % 8] for i in range(188))
+    data = replace(mutag, graph_columns={"batch": groups})
+    with pytest.warns(
+        UserWarning, match=r"4\d graphs have no group and are one together in the column 'batch'"
+    ) as notes:
+        codes = choose_splits("group:batch", data, 3).groups
+    assert any("has groups that differ only in case or spaces: 'C', 'c'" in str(note.message) for note in notes)
+    assert codes[:8].tolist() == [0, 0, 1, 1, 2, 2, 3, 4]
 
 
 def test_copies_of_a_graph_stay_together(mutag):

@@ -921,6 +921,25 @@ def test_a_model_of_atoms_with_numbers_and_bonds_has_a_page(with_data: bool, con
         assert len(explorer.graph(0, Choice())["layers"]) == 3
 
 
+def test_a_model_of_several_categories_has_a_page_and_takes_graphs() -> None:
+    graphs = [nx.path_graph(4), nx.cycle_graph(4)]
+    for graph in graphs:
+        nx.set_node_attributes(graph, {i: {"kind": "ab"[i % 2], "size": i // 2, "first": i == 0} for i in graph})
+        nx.set_edge_attributes(graph, {e: {"order": 1 + e[0] % 2, "ring": len(graph) > 3} for e in graph.edges})
+    names = ["kind", "size", "first"]
+    dataset = GraphDataset.from_networkx(graphs, [0, 1], node_label=names, edge_label=["order", "ring"])
+    spec = find_model("tapnet")
+    saved = make_model(spec.prepare(dataset, spec.settings(conv="gine")), conv="gine")
+    assert set(Explorer(saved, dataset).graph(0, Choice())["categories"]) == {"a", "b"}
+    upload = read_upload(saved, "one.json", json.dumps(nx.node_link_data(graphs[1], edges="links")).encode())
+    assert upload.notes == []  # every category is known, whether it is text, a number, or true and false
+    expected = saved.probabilities(saved.encode(dataset))[1]
+    torch.testing.assert_close(saved.probabilities(upload.encoded)[0], expected)
+    torch.testing.assert_close(saved.probabilities(saved.encode(saved.to_dataset(graphs)))[1], expected)
+    with pytest.raises(DataError, match="its nodes have no 'size', which the model reads"):
+        read_upload(saved, "one.json", b'{"nodes": [{"id": 1, "kind": "a", "first": false}], "links": []}')
+
+
 def test_edges_that_a_model_reads_are_not_said_to_be_left_out(mutag: GraphDataset) -> None:
     nodes = [{"id": i, "label": "C"} for i in range(3)]
     links = [{"source": i, "target": i + 1, "label": f"{i}"} for i in range(2)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tapnet import GraphDataset
 from tapnet.data.convert import assemble
+from tapnet.data.features import FeatureRows, MixedFeatures
 
 
 @st.composite
@@ -77,10 +78,13 @@ def assert_same(a: GraphDataset, b: GraphDataset, *, edge_data: bool = True) -> 
         assert (a.edge_label_values or ()) == (b.edge_label_values or ())
 
 
-def assert_equal(a: torch.Tensor | None, b: torch.Tensor | None, what: str) -> None:
-    if a is None or b is None:
+def assert_equal(a: FeatureRows | None, b: FeatureRows | None, what: str) -> None:
+    if isinstance(a, MixedFeatures) and isinstance(b, MixedFeatures):
+        for key in ("combination", "table", "numbers"):
+            assert_equal(getattr(a, key), getattr(b, key), f"{what}.{key}")
+    elif a is None or b is None:
         present = b if a is None else a
-        assert present is None or present.numel() == 0, what
+        assert present is None or len(present) == 0, what
     else:
         torch.testing.assert_close(a, b, rtol=0, atol=0, msg=lambda m: f"{what}: {m}")
 

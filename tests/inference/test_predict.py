@@ -46,6 +46,22 @@ def test_a_table_keeps_its_rows_and_columns(run, tmp_path):
     assert group.probabilities.flatten().tolist() == pytest.approx([float(table.rows[i][3]) for i in (0, 2)], rel=1e-5)
 
 
+def test_an_sdf_comes_back_as_a_table_with_smiles(run, tmp_path):
+    from rdkit import Chem
+
+    with Chem.SDWriter(str(tmp_path / "new.sdf")) as writer:
+        for name, smiles in (("ethanol", "CCO"), ("amine", "CN")):
+            mol = Chem.MolFromSmiles(smiles)
+            mol.SetProp("_Name", name)
+            writer.write(mol)
+    text = (tmp_path / "new.sdf").read_text()
+    (tmp_path / "new.sdf").write_text(text.replace("$$$$\n", "$$$$\nbroken\n\n\nnothing\nM  END\n$$$$\n", 1))
+    table = predict_table(tapnet.load_model(run), tmp_path / "new.sdf")
+    assert table.header[:3] == ["molecule", "name", "predicted logS"]
+    assert [row[:2] for row in table.rows] == [["CCO", "ethanol"], ["", "broken"], ["CN", "amine"]]
+    assert [row[2] == "" for row in table.rows] == [False, True, False]
+
+
 def test_the_command_adds_columns(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new.csv").write_text(TABLE)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapnet import GraphDataset, load_dataset
-from tapnet.errors import DataError
+from tapnet.errors import DataError, SettingError
 from tapnet.io import graph_folder
 from tapnet.io.dataset_files import layout_of
 from tapnet.io.graph_file import parse_graph, read_graph
@@ -61,14 +61,17 @@ def node_link_documents(draw):
     values = draw(st.sampled_from([st.integers(0, 3), words, st.sampled_from([1, 0.5, "x", True, None, [1, 2], [1]])]))
     weights = draw(st.sampled_from([st.floats(0, 2), st.sampled_from([1, 2.5, "x", None, True, 1e400])]))
     sure = draw(st.booleans())  # whether every node and edge has everything
+    label = draw(st.sampled_from(["label", "sort"]))
     nodes = []
     for i in range(draw(st.integers(0, 5))):
-        node = {"id": i if kind == "numbers" else draw(names), "label": draw(values), "mass": draw(values)}
+        node = {"id": i if kind == "numbers" else draw(names)}
+        node |= {key: draw(values) for key in (label, "mass", "tone")}
         nodes.append(node if sure else {k: v for k, v in node.items() if draw(st.integers(0, 9))})
     ends = st.sampled_from([node.get("id") for node in nodes] + ([] if sure and nodes else [7]))
     edges = []
     for _ in range(draw(st.integers(0, 6))):
         edge = {"source": draw(ends), "target": draw(ends), "weight": draw(weights), "key": 0}
+        edge |= {"sort": draw(values), "tone": draw(values)}
         edges.append(edge if sure else {k: v for k, v in edge.items() if draw(st.integers(0, 9))})
     flags = {name: draw(st.booleans()) for name in ("directed", "multigraph")}
     return flags | {"nodes": nodes, draw(st.sampled_from(["links", "edges"])): edges}
@@ -147,7 +150,7 @@ def test_a_file_is_read_as_its_networkx_graph_is(tmp_path_factory, document):
         of_edges = [{k: c.values[i] for k, c in graph.edge_columns.items() if c.values} for i in range(len(ends))]
         edges = sorted(zip(ends, of_edges, strict=True), key=str)
         kinds = {k: c.kind for k, c in graph.edge_columns.items()}
-        names = graph.columns, graph.edge_attributes, graph.lacking, graph.wrong_edges, graph.wrong_weight
+        names = graph.columns, sorted(graph.edge_attributes), graph.lacking, graph.wrong_edges, graph.wrong_weight
         found.append(repr((graph.size, edges, kinds, *names, graph.directed)))  # NaN is not NaN
     assert found[0] == found[1]
 
@@ -458,26 +461,29 @@ def with_attributes(**attributes):
 
 
 @pytest.mark.parametrize(
-    ("attributes", "category", "numbers"),
+    ("attributes", "categories", "numbers"),
     [
-        ({"label": "C", "kind": "x", "mass": 1.5}, "label", ("mass",)),
-        ({"label": 6, "mass": 12, "charge": 0}, "label", ("charge", "mass")),
-        ({"element": "C", "mass": 1.5}, "element", ("mass",)),
-        ({"aromatic": True, "mass": 1.5}, "aromatic", ("mass",)),
-        ({"element": "C", "comment": "?"}, None, ()),
-        ({"mass": 1.5}, None, ("mass",)),
-        ({"mass": 1.5, "attributes": [1, 2, 3]}, None, ("attributes",)),
-        ({"element": "C", "where": {"x": 1}, "empty": None}, "element", ()),
-        ({}, None, ()),
+        ({"label": "C", "kind": "x", "mass": 1.5}, ("label",), ("mass",)),
+        ({"label": 6, "mass": 12, "charge": 0}, ("label",), ("charge", "mass")),
+        ({"element": "C", "mass": 1.5}, ("element",), ("mass",)),
+        ({"aromatic": True, "mass": 1.5}, ("aromatic",), ("mass",)),
+        ({"element": "C", "aromatic": True, "mass": 1.5}, ("aromatic", "element"), ("mass",)),
+        ({"element": "C", "name": "a", "id": "n1"}, ("element",), ()),
+        ({"name": "a"}, ("name",), ()),
+        ({"name": "a", "id": "n1"}, (), ()),
+        ({"mass": 1.5}, (), ("mass",)),
+        ({"mass": 1.5, "attributes": [1, 2, 3]}, (), ("attributes",)),
+        ({"element": "C", "where": {"x": 1}, "empty": None}, ("element",), ()),
+        ({}, (), ()),
     ],
 )
-def test_the_category_is_the_label_or_the_only_text(attributes, category, numbers):
-    assert schema(with_attributes(**attributes))[:2] == (category, numbers)
+def test_the_categories_are_the_label_or_all_texts(attributes, categories, numbers):
+    assert schema(with_attributes(**attributes))[:2] == (categories, numbers)
 
 
 def test_what_only_some_files_have_does_not_count():
     both = schema(with_attributes(element="C", comment="?", mass=1), with_attributes(element="C", charge=1))
-    assert both[:2] == ("element", ())
+    assert both[:2] == (("element",), ())
 
 
 def test_labels_that_some_lack_are_said():
@@ -593,10 +599,114 @@ def test_without_a_table_the_classes_are_not_known(tmp_path):
     assert load_dataset(folder).classes == (None,)  # from the parsed copy
 
 
-def test_several_texts_are_no_category_and_that_is_said(tmp_path):
-    folder = folder_of(tmp_path, a=with_attributes(element="C", comment="?"))
-    with pytest.warns(UserWarning, match="comment, element could each be the nodes' category"):
-        assert load_dataset(folder).features == "degrees"
+def of_many_kinds(size, **more):
+    """A ring with two texts, a number that could be a category, and numbers."""
+    graph = nx.cycle_graph(size)
+    for i in graph:
+        graph.nodes[i].update(element="CNO"[i % 3], aromatic=i % 2 == 0, period=1 + i % 2, mass=i / 4, **more)
+    for i, j in graph.edges:
+        graph.edges[i, j].update(order=("single", "double")[i % 2], ring=i % 2 == 0, weight=1 + i, length=j / 4)
+    return nx.relabel_nodes(graph, {i: f"n{i}" for i in graph})
+
+
+@pytest.mark.parametrize("ending", ["json", "graphml"])
+@pytest.mark.parametrize("plain", [True, False])
+def test_several_texts_are_categories_each_and_that_is_said(tmp_path, monkeypatch, ending, plain):
+    if not plain:
+        monkeypatch.setattr(graph_folder, "read_plain_graph", read_graph)
+    graphs = [of_many_kinds(size, name="x") for size in (3, 4, 7)]
+    folder = tmp_path / "MINE"
+    for i, graph in enumerate(graphs):
+        write(graph, folder / f"{i}.{ending}")
+    said = (
+        r"read of the nodes: categories aromatic, element; numbers mass, period; "
+        r"of the edges: categories order, ring; weight weight; numbers length; left aside: node attribute name$"
+    )
+    for _ in range(2):  # the second time from the parsed copy
+        with pytest.warns(UserWarning, match=said):
+            dataset = load_dataset(folder)
+        assert (dataset.features, dataset.num_features) == ("all", 7)
+        elements = [("element", element) for element in "CNO"]
+        assert dataset.categories == (("aromatic", "false"), ("aromatic", "true"), *elements)
+        orders = [("order", order) for order in ("double", "single")]
+        assert dataset.edge_categories == (*orders, ("ring", "false"), ("ring", "true"))
+        assert dataset.node_attributes[:3].tolist() == [[0, 1], [0.25, 2], [0.5, 1]]
+        assert (dataset.edge_attribute_names, dataset.edge_weight[0]) == (("length",), 1)
+        assert dataset.not_read == ("node attribute name",)
+        oracle = GraphDataset.from_networkx(
+            graphs, [0, 1, 0], node_label=["aromatic", "element"], edge_label=["order", "ring"]
+        ).with_edge_features()
+        found = dataset.with_edge_features()
+        for ours, theirs in ((found.x, oracle.x), (found.edge_attr, oracle.edge_attr)):
+            assert torch.equal(ours.table[ours.combination], theirs.table[theirs.combination])
+
+
+def test_the_user_names_the_categories(tmp_path):
+    folder = folder_of(tmp_path, a=of_many_kinds(3, label="X"), b=of_many_kinds(5, label="X"))
+    dataset = load_dataset(folder, node_label="period, element", edge_label="length")
+    assert dataset.node_columns == ("period", "element")
+    assert dataset.categories[:3] == (("period", "1"), ("period", "2"), ("element", "C"))
+    assert (dataset.attribute_names, dataset.features) == (("mass",), "all")
+    assert (dataset.edge_columns, dataset.edge_label_attribute) == (None, "length")
+    assert dataset.edge_label_values == (0.25, 0.5, 0.75, 1)
+    assert dataset.edge_attribute_names is None
+    assert dataset.not_read == (
+        *(f"node attribute {name}" for name in ("aromatic", "label")),
+        *(f"edge attribute {name}" for name in ("order", "ring")),
+    )
+    one = load_dataset(folder, node_label=["element"])
+    assert (one.features, one.categories, one.node_columns) == ("labels", ("C", "N", "O"), None)
+    none = load_dataset(folder, node_label=[], edge_label=[])
+    assert (none.features, none.node_labels, none.edge_labels) == ("degrees", None, None)
+
+
+def test_all_features_are_all_texts_and_numbers(tmp_path):
+    folder = folder_of(tmp_path, a=of_many_kinds(3, label="X", name="a"), b=of_many_kinds(5, label="Y", name="b"))
+    assert load_dataset(folder).categories == ("X", "Y")
+    for directed in (False, True):  # from the parsed copy, and without one
+        dataset = load_dataset(folder, features="all", directed=directed)
+        assert dataset.node_columns == ("label", "aromatic", "element")
+        assert dataset.attribute_names == ("mass", "period")
+    named = load_dataset(folder, features="all", node_label="label")
+    assert (named.categories, named.num_features) == (("X", "Y"), 4)
+
+
+@pytest.mark.parametrize(
+    ("option", "names", "reason"),
+    [
+        ("node_label", "elment", r"a\.json: its nodes have no 'elment'; did you mean element\?"),
+        ("node_label", "element,part", r"a\.json: node 'n0' has no 'part', though others have"),
+        ("edge_label", "oder", r"a\.json: its edges have no 'oder'; did you mean order\?"),
+        ("edge_label", ["order", "part"], r"a\.json: the edge from 'n0' to 'n1' has no 'part', though others have"),
+    ],
+)
+def test_a_category_that_is_not_there_is_named(tmp_path, option, names, reason):
+    graph = of_many_kinds(3)
+    graph.nodes["n1"]["part"] = graph.edges["n1", "n2"]["part"] = "x"
+    with pytest.raises(DataError, match=reason):
+        load_dataset(folder_of(tmp_path, a=graph), **{option: names})
+
+
+def test_categories_are_named_for_graphs_only(tmp_path):
+    with pytest.raises(SettingError, match="node_label and edge_label are for GraphML and JSON"):
+        load_dataset("MUTAG", node_label="element")
+    with pytest.raises(SettingError, match="node_label names an attribute, or several"):
+        load_dataset(folder_of(tmp_path, a=of_many_kinds(3)), node_label="element,")
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: "a", 1: "b", 2: "a"}, "kind")
+    graph.graph["y"] = 1
+    assert load_dataset([graph], node_label="kind").categories == ("a", "b")
+    with pytest.raises(SettingError, match="edge_label is for graphs of NetworkX and in files"):
+        load_dataset([load_dataset("MUTAG")[0]], edge_label="x")
+
+
+def test_numbers_of_two_files_are_one_category_whichever_way_they_are_written(tmp_path):
+    texts = of_many_kinds(3)
+    for node in texts:
+        texts.nodes[node]["period"] = str(texts.nodes[node]["period"])
+    dataset = load_dataset(folder_of(tmp_path, a=of_many_kinds(3), b=texts), node_label=["element", "period"])
+    assert [value for column, value in dataset.categories if column == "period"] == ["1", "2"]
+    assert torch.equal(dataset.node_labels[:3], dataset.node_labels[3:])
 
 
 def test_one_file_is_a_data_set_of_one_graph(tmp_path):
@@ -667,7 +777,7 @@ def test_an_attribute_that_one_node_lacks_is_named_with_that_node(tmp_path):
     for graph in graphs.values():
         nx.set_node_attributes(graph, {node: "CN"[node % 2] for node in graph}, "element")
     rows = "graph,class\na,x\nb,y\n"
-    model_reads = ("element", None)
+    model_reads = (("element",), None)
     assert read(folder_of(tmp_path, rows, **graphs)).categories == ("C", "N")
     del graphs["b"].nodes[2]["element"]
     folder = folder_of(tmp_path, rows, **graphs)
@@ -708,7 +818,7 @@ def test_the_label_weight_and_numbers_of_edges_are_read(tmp_path, ending):
     write(with_edges(("a", "c", DOUBLE)), folder / f"y{ending}")
     write(with_edges(), folder / f"z{ending}")
     (folder / "labels.csv").write_text("graph,class\nx,0\ny,1\nz,1\n")
-    with pytest.warns(UserWarning, match="read of the edges: category label, weight weight, length"):
+    with pytest.warns(UserWarning, match="of the edges: category label; weight weight; numbers length; left"):
         dataset = load_dataset(folder)
     assert dataset.edge_label_values == ("double", "single")
     assert [dataset.edge_label_values[i] for i in dataset.edge_labels] == ["single", "single"] + ["double"] * 4
@@ -716,7 +826,7 @@ def test_the_label_weight_and_numbers_of_edges_are_read(tmp_path, ending):
     assert dataset.edge_attributes[::2].flatten().tolist() == pytest.approx([1.5, 1.2, 1.2])
     assert dataset.edge_attribute_names == ("length",)
     assert dataset.not_read == ("edge attribute note",)
-    with pytest.warns(UserWarning, match="read of the edges"):
+    with pytest.warns(UserWarning, match="of the edges: category label"):
         again = load_dataset(folder)  # from the parsed copy
     assert again.edge_attribute_names == ("length",)
     assert torch.equal(again.edge_weight, dataset.edge_weight)
@@ -724,7 +834,7 @@ def test_the_label_weight_and_numbers_of_edges_are_read(tmp_path, ending):
 
 def test_what_some_edges_lack_is_left_aside(tmp_path):
     folder = folder_of(tmp_path, x=with_edges(("a", "b", BOND)), y=with_edges(("a", "c", {"weight": 3.0})))
-    with pytest.warns(UserWarning, match="read of the edges: weight weight$"):
+    with pytest.warns(UserWarning, match="of the edges: weight weight; left aside: edge attribute label"):
         dataset = load_dataset(folder)
     assert (dataset.edge_labels, dataset.edge_attributes) == (None, None)
     assert dataset.edge_weight.tolist() == [2, 2, 3, 3]
@@ -861,15 +971,15 @@ def test_both_tables_are_not_mixed_up(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "category", "numbers"),
     [
-        (["0.5", "1", "-2e-3"], None, ("x",)),
-        (["1", "2", "3"], "x", ()),  # may be names
-        (["0.5", "1", "C"], "x", ()),
-        (["0.5", "nan", "1"], "x", ()),
+        (["0.5", "1", "-2e-3"], (), ("x",)),
+        (["1", "2", "3"], ("x",), ()),  # may be names
+        (["0.5", "1", "C"], ("x",), ()),
+        (["0.5", "nan", "1"], ("x",), ()),
     ],
 )
 def test_texts_that_are_numbers_with_a_fraction_are_numbers(texts, category, numbers):
     assert schema(path_of(*texts, attribute="x"))[:2] == (category, numbers)
-    assert schema(path_of(*texts))[:2] == ("label", ())  # a label is a category whatever it holds
+    assert schema(path_of(*texts))[:2] == (("label",), ())  # a label is a category whatever it holds
 
 
 @pytest.mark.parametrize("ending", ["graphml", "json"])
@@ -891,7 +1001,11 @@ def test_labels_that_hardly_recur_are_said(tmp_path):
     with pytest.warns(UserWarning, match=r"150 different node labels \(x\) on 150 nodes.*decimal commas"):
         load_dataset(folder)
     folder = folder_of(tmp_path / "other", a=path_of(*(f"{i % 70}" for i in range(150)), attribute="x"))
-    assert not load_dataset(folder).notes
+    assert not any("do not recur" in note for note in load_dataset(folder).notes)
+    named = path_of(*(f"{i}" for i in range(150)), attribute="x")
+    nx.set_node_attributes(named, {node: "CN"[i % 2] for i, node in enumerate(named)}, "element")
+    with pytest.warns(UserWarning, match=r"150 different node labels \(x\) on 150 nodes"):  # of two categories this
+        load_dataset(folder_of(tmp_path / "two", a=named))
 
 
 # ---- files of other formats ----
@@ -933,7 +1047,8 @@ def said_by(read_folder):
 def assert_same_as_whole(found, whole):
     assert_same(found, whole)
     assert found.checksum == whole.checksum
-    for key in ("notes", "not_read", "attribute_names", "edge_attribute_names", "label_attribute", "graph_names"):
+    names = ("attribute_names", "edge_attribute_names", "label_attribute", "edge_label_attribute", "graph_names")
+    for key in ("notes", "not_read", "node_columns", "edge_columns", *names):
         assert getattr(found, key) == getattr(whole, key), key
 
 
@@ -968,7 +1083,7 @@ def test_an_archive_is_read_in_parts(tmp_path):
 
 def test_parts_without_edges_and_with_other_attributes(tmp_path):
     heavy = nx.Graph([("a", "b", {"weight": 2.0}), ("b", "c", {"weight": 1.0})])
-    light = nx.Graph([("a", "b", {"weight": 1.0, "kind": "x"})])
+    light = nx.Graph([("a", "b", {"weight": 1.0, "kind": ["x"]})])
     lonely = nx.empty_graph(["a", "b"])
     for graph in (heavy, light, lonely):
         nx.set_node_attributes(graph, {node: i / 4 for i, node in enumerate(graph)}, "mass")
@@ -978,7 +1093,16 @@ def test_parts_without_edges_and_with_other_attributes(tmp_path):
     found = in_parts(folder)
     assert_same_as_whole(found, read(folder))
     assert found.edge_weight is not None
-    assert found.not_read == ("edge attribute kind",)
+    assert found.not_read == ("node attribute note", "edge attribute kind")
+
+
+def test_several_categories_are_read_in_parts(tmp_path):
+    graphs = {f"g{size}": of_many_kinds(size, name="x") for size in (3, 4, 5, 8)}
+    folder = folder_of(tmp_path, **graphs)
+    found = in_parts(folder)
+    assert_same_as_whole(found, read(folder))
+    assert found.node_columns == ("aromatic", "element")
+    assert found.edge_columns == ("order", "ring")
 
 
 def test_memory_does_not_grow_with_the_files(tmp_path):

@@ -247,12 +247,12 @@ def _with_flags(message: str) -> str:
     message = re.sub(r"(which column is the target\?.*; name one or several)$", r"\1 with --target", message)
     message = re.sub(r"(which column holds the SMILES\?.*)$", r"\1; name it with --smiles", message)
     message = re.sub(r"(no target is known; name the column to predict)", r"\1 with --target", message)
-    message = re.sub(r"\(regression\), not a class; choose that task", "not a class; choose --task regression", message)
+    message = re.sub(r" \(regression\), not a class; choose that task", ", no class; choose --task regression", message)
     message = re.sub(r"; (.*)train one$", r"; \1train one with --final", message)
     message = re.sub(
         r"import the class and pass it \((pool|conv)s=.*?\)(, or register it first)?", r"name it with --\1", message
     )
-    names = "data_dir|only_folds|cpus_per_trial|gpus_per_trial"
+    names = "data_dir|only_folds|cpus_per_trial|gpus_per_trial|node_label|edge_label"
     return re.sub(rf"(?:(?<=\s)|^)({names})(?=[\s:])", lambda name: "--" + name[1].replace("_", "-"), message)
 
 

@@ -26,7 +26,17 @@ from tapnet.cli.app import (
     stop,
 )
 from tapnet.cli.show import FORMATS
-from tapnet.cli.train import EPOCHS, ClassWeight, Directed, SelectBy, in_data, in_protocol, in_training
+from tapnet.cli.train import (
+    EPOCHS,
+    ClassWeight,
+    Directed,
+    EdgeLabel,
+    NodeLabel,
+    SelectBy,
+    in_data,
+    in_protocol,
+    in_training,
+)
 from tapnet.errors import SettingError
 
 EXPLANATION = (
@@ -80,6 +90,8 @@ def compare(
         float | None, in_data(help="Of matrices: entries up to this size are no edges.", show_default="0")
     ] = None,
     directed: Directed = False,
+    node_label: NodeLabel = None,
+    edge_label: EdgeLabel = None,
     split: Annotated[
         str | None,
         in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
@@ -133,6 +145,7 @@ def compare(
     if interrupts:
         raise KeyboardInterrupt
     reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
+    reading |= {"node_label": node_label, "edge_label": edge_label}
     more: dict[str, Any] = {} if configs is None else {"configs": configs}
     try:
         with notes():

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tapnet.cli.app import AsJson, DataDir, notes
-from tapnet.cli.train import Directed, NodeFeatures, Smiles, Target, Task, Threshold
+from tapnet.cli.train import Directed, EdgeLabel, NodeFeatures, NodeLabel, Smiles, Target, Task, Threshold
 from tapnet.errors import DatasetNotFoundError, SettingError, TapnetError
 
 in_making = partial(typer.Option, rich_help_panel="Generate")
@@ -26,6 +26,8 @@ def datasets(
     task: Task = None,
     threshold: Threshold = None,
     directed: Directed = False,
+    node_label: NodeLabel = None,
+    edge_label: EdgeLabel = None,
     make: Annotated[
         str | None,
         in_making(help="Generate data with a known truth: colors, triangles, needle, path or wl.", show_default=False),
@@ -52,7 +54,14 @@ def datasets(
         write_tu(made.dataset, out, made.truth)
         names = [str(out)]
     options: dict[str, Any] = {"features": features, "smiles": smiles, "target": target, "task": task}
-    options |= {"threshold": threshold, "directed": directed, "data_dir": data_dir, "download": download}
+    options |= {
+        "threshold": threshold,
+        "directed": directed,
+        "node_label": node_label,
+        "edge_label": edge_label,
+        "data_dir": data_dir,
+        "download": download,
+    }
     with notes() as said:
         rows = [_row(name, options, strict=bool(names)) for name in names or CATALOG]
     if as_json:

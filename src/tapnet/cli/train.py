@@ -37,7 +37,10 @@ THE_MODELS = "the model's"
 
 # Options that other commands have too.
 Data = Annotated[
-    str, typer.Argument(help="A data set's name; or a path: TU folder, archive, text, or folder of graphs.")
+    str,
+    typer.Argument(
+        help="A data set's name; or a path: TU folder, archive, text, folder of graphs or matrices, molecules."
+    ),
 ]
 Pool = Annotated[
     str | None,
@@ -68,6 +71,14 @@ Threshold = Annotated[
 ]
 EPOCHS = "200; molecules: 20"
 Directed = Annotated[bool, in_data("--directed", help="Keep the directions of edges.")]
+NodeLabel = Annotated[
+    str | None,
+    in_data(help="Of GraphML and JSON: node attribute(s) that are categories, as a,b.", show_default="label or texts"),
+]
+EdgeLabel = Annotated[
+    str | None,
+    in_data(help="Of GraphML and JSON: edge attribute(s) that are categories.", show_default="label or texts"),
+]
 Split = Annotated[
     str | None,
     in_data(help="random, scaffold, deduplicate, group:COLUMN, column:NAME, or FILE.json.", show_default="random"),
@@ -127,6 +138,8 @@ def train(
     task: Task = None,
     threshold: Threshold = None,
     directed: Directed = False,
+    node_label: NodeLabel = None,
+    edge_label: EdgeLabel = None,
     split: Split = None,
     metric: MetricNames = None,
     select_by: SelectBy = None,
@@ -224,6 +237,7 @@ def train(
         "weight_decay": weight_decay,
     }
     reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
+    reading |= {"node_label": node_label, "edge_label": edge_label}
     known = inspect.signature(cross_validate).parameters.keys() - {"pool", "conv"}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= named_settings(other_settings or [], known)

@@ -32,9 +32,11 @@ from tapnet.cli.train import (
     Conv,
     Data,
     Directed,
+    EdgeLabel,
     MetricNames,
     NamedSettings,
     NodeFeatures,
+    NodeLabel,
     Pool,
     SelectBy,
     Smiles,
@@ -71,6 +73,8 @@ def tune(
     task: Task = None,
     threshold: Threshold = None,
     directed: Directed = False,
+    node_label: NodeLabel = None,
+    edge_label: EdgeLabel = None,
     split: Split = None,
     metric: MetricNames = None,
     select_by: SelectBy = None,
@@ -118,6 +122,7 @@ def tune(
     if interrupts:
         raise KeyboardInterrupt
     reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
+    reading |= {"node_label": node_label, "edge_label": edge_label}
     known = inspect.signature(search_settings).parameters.keys() - {"pool", "conv"}
     try:
         with notes():

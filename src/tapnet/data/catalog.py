@@ -168,7 +168,7 @@ def _carried_by_edges(dataset: GraphDataset) -> list[str]:
     """What there is on edges, whether a model reads it or not."""
     weights = [] if dataset.edge_weight is None else ["weights"]
     if dataset.edge_columns is not None:
-        return [*dataset.edge_columns, *weights]
+        return [*dataset.edge_columns, *(dataset.edge_attribute_names or ()), *weights]
     return _counts(dataset.edge_label_values, dataset.edge_attributes) + weights
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from inspect import unwrap
 from itertools import pairwise
 
@@ -80,15 +80,19 @@ def categories_note(dataset: GraphDataset) -> str:
     Returns:
         One sentence, or an empty string where categories recur.
     """
-    values = dataset.node_label_values or ()
-    if len(values) <= MOST_CATEGORIES or 2 * len(values) <= dataset.num_nodes:
-        return ""
-    text = [value for value in values if isinstance(value, str)]
-    commas = sum(DECIMAL_COMMA.fullmatch(value.strip()) is not None for value in text)
-    looks = ", and they look like numbers with decimal commas" if 2 * commas > len(values) else ""
-    name = f" ({printable(dataset.label_attribute):.60})" if dataset.label_attribute else ""
-    count = f"{len(values)} different node labels{name} on {dataset.num_nodes} nodes{looks}"
-    return f"{printable(dataset.name)}: {count}: nothing can be learned from labels that do not recur"
+    columns: dict[str | None, Collection[Hashable]] = {dataset.label_attribute: dataset.node_label_values or ()}
+    if dataset.node_columns is not None and dataset.node_label_values:
+        columns = dict(zip(dataset.node_columns, map(set, zip(*dataset.node_label_values, strict=True)), strict=True))
+    for name, values in columns.items():
+        if len(values) <= MOST_CATEGORIES or 2 * len(values) <= dataset.num_nodes:
+            continue
+        text = [value for value in values if isinstance(value, str)]
+        commas = sum(DECIMAL_COMMA.fullmatch(value.strip()) is not None for value in text)
+        looks = ", and they look like numbers with decimal commas" if 2 * commas > len(values) else ""
+        named = f" ({printable(name):.60})" if name else ""
+        count = f"{len(values)} different node labels{named} on {dataset.num_nodes} nodes{looks}"
+        return f"{printable(dataset.name)}: {count}: nothing can be learned from labels that do not recur"
+    return ""
 
 
 # ---- targets ----

@@ -18,7 +18,7 @@ from torch import Tensor
 from tapnet._loops.csr import is_symmetric
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, GraphReference, Task
 from tapnet.data.targets import Targets, detect_task
-from tapnet.errors import DataError
+from tapnet.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -473,7 +473,7 @@ def from_networkx(
     if directed:
         graphs = [g if g.is_directed() else g.to_directed(as_view=True) for g in graphs]
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
-    for key in {"labels": _listed(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
+    for key in {"labels": listed_names(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
         check_node_attribute(graphs, key, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
@@ -503,8 +503,8 @@ def from_networkx(
         features=features,
         directed=directed,
     )
-    on_nodes = set.intersection(*map(set, nodes)) - {*_listed(node_label), node_attributes, "self_loop"}
-    names = (*_listed(edge_label), edge_attributes, edge_weight)
+    on_nodes = set.intersection(*map(set, nodes)) - {*listed_names(node_label), node_attributes, "self_loop"}
+    names = (*listed_names(edge_label), edge_attributes, edge_weight)
     on_edges = set[str]().union(*edges) - {key for key in names if _column(edges, key) is not None}
     not_read = name_unread(on_nodes, on_edges)
     dataset = replace(
@@ -513,6 +513,7 @@ def from_networkx(
         attribute_names=(node_attributes,),
         node_columns=_parts(node_label),
         edge_columns=_parts(edge_label) if edges else None,
+        edge_label_attribute=None if dataset.edge_labels is None else ", ".join(map(str, listed_names(edge_label))),
         not_read=not_read,
     )
     if dataset.node_columns is not None and features in (None, "all"):
@@ -554,6 +555,15 @@ def check_node_attribute(graphs: Sequence[nx.Graph], key: str, needed: bool) -> 
     return some
 
 
+def check_edge_attribute(graphs: Sequence[nx.Graph], key: str) -> None:
+    """Raises a ``DataError`` for the first edge that lacks the attribute."""
+    for i, graph in enumerate(graphs):
+        for u, v, values in graph.edges(data=True):
+            if key not in values:
+                has = f"; it has {', '.join(map(repr, values))}" if values else ""
+                raise DataError(f"graph {i}: the edge from {u!r:.40} to {v!r:.40} has no attribute {key!r}{has}")
+
+
 def _column(rows: list[dict[str, Any]], key: str) -> list[Hashable] | None:
     return [row[key] for row in rows] if rows and all(key in row for row in rows) else None
 
@@ -563,7 +573,8 @@ def _parts(names: Names) -> tuple[str, ...] | None:
     return tuple(names) if isinstance(names, list | tuple) else None
 
 
-def _listed(names: Names) -> tuple[Any, ...]:
+def listed_names(names: Names) -> tuple[Any, ...]:
+    """One name, or several, as a tuple."""
     return _parts(names) or (names,)
 
 
@@ -612,7 +623,9 @@ def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
 # ---- whatever a user holds ----
 
 
-def from_graphs(graphs: Any, features: Features | None, task: Task | None, directed: bool) -> GraphDataset:
+def from_graphs(
+    graphs: Any, features: Features | None, task: Task | None, directed: bool, **labels: Names
+) -> GraphDataset:
     """Makes a data set of what a user holds: graphs of NetworkX or PyG in a list, or a data set of PyG or OGB.
 
     Args:
@@ -620,20 +633,25 @@ def from_graphs(graphs: Any, features: Features | None, task: Task | None, direc
         features: What ``x`` holds, as :meth:`GraphDataset.from_pyg` and :meth:`GraphDataset.from_networkx` have it.
         task: What the targets are, as these find out.
         directed: Whether edges keep their directions.
+        labels: ``node_label`` and ``edge_label`` of :meth:`GraphDataset.from_networkx`.
 
     Returns:
         The data set. The split that OGB's data sets come with is the column ``split`` of ``graph_columns``.
 
     Raises:
         DataError: These are no graphs, or one of them is wrong; the message names it.
+        SettingError: Labels are named that these graphs do not have.
     """
     name = getattr(graphs, "name", None)
     name = (PurePath(name).name if isinstance(name, str) else "") or "graphs"
     found = check_graphs(graphs)
+    if labels and (isinstance(found, GraphDataset) or kind_of(found) != "NetworkX"):
+        raise SettingError(f"{next(iter(labels))} is for graphs of NetworkX and in files, which these are not")
     if isinstance(found, GraphDataset):
         return found if features in (None, found.features) else found.with_features(features)
     if kind_of(found) == "NetworkX":
-        dataset = GraphDataset.from_networkx(found, name=name, features=features, task=task, directed=directed)
+        options: dict[str, Any] = {"features": features, "task": task, "directed": directed, **labels}
+        dataset = GraphDataset.from_networkx(found, name=name, **options)
     else:
         dataset = GraphDataset.from_pyg(found, name=name, features=features, task=task, directed=directed)
     split = _own_split(graphs, len(found))

@@ -97,6 +97,7 @@ class GraphDataset:
     attribute_names: tuple[str, ...] | None = None  # and their numbers
     node_columns: tuple[str, ...] | None = None  # the values of node labels are tuples: the names of their parts
     edge_columns: tuple[str, ...] | None = None  # the same of edge labels
+    edge_label_attribute: str | None = None  # what the files call the labels of edges
     edge_attribute_names: tuple[str, ...] | None = None  # what the files call the numbers of edges
     threshold: float | None = None  # of matrices: entries whose absolute value is not larger are no edges
     task: Task = "classification"  # what y is

@@ -182,9 +182,12 @@ def grouped_folds(
     order = order[np.argsort(-count[order].sum(axis=1), kind="stable")]
     share, fold_of = np.maximum(count.sum(axis=0) / folds, 1e-9), np.empty(len(count), np.int64)
     filled = np.zeros((folds, count.shape[1]))
-    for group in order:
-        more = ((filled + count[group]) / share) ** 2 - (filled / share) ** 2
-        fold_of[group] = np.argmin(more.sum(axis=1))
+    for left, group in zip(range(len(order), 0, -1), order, strict=True):
+        more = (((filled + count[group]) / share) ** 2 - (filled / share) ** 2).sum(axis=1)
+        empty = filled.sum(axis=1) == 0
+        if left <= empty.sum():  # each of the last groups is needed where there is none
+            more[~empty] = np.inf
+        fold_of[group] = np.argmin(more)
         filled[fold_of[group]] += count[group]
     return [np.flatnonzero(fold_of[number] == fold) for fold in range(folds)]
 

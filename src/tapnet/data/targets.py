@@ -194,8 +194,8 @@ def _read_dashes(name: str, column: list[Any]) -> str:
     return f"{counted(len(dashes), 'cell')} of the column {printable(name)} read as empty: {shown}"
 
 
-def remark_similar(classes: Sequence[Hashable]) -> list[str]:
-    """A remark on classes that differ only in case or in spaces; none where all differ in more."""
+def remark_similar(classes: Sequence[Hashable], what: str = "classes") -> list[str]:
+    """A remark on classes (or groups) that differ only in case or in spaces; none where all differ in more."""
     groups: dict[str, list[str]] = {}
     for value in classes:
         if isinstance(value, str):
@@ -204,7 +204,7 @@ def remark_similar(classes: Sequence[Hashable]) -> list[str]:
     if not alike:
         return []
     more = f" and {len(alike) - 3} more" if len(alike) > 3 else ""
-    return [f"classes that differ only in case or spaces: {printable('; '.join(alike[:3])):.200}{more}"]
+    return [f"{what} that differ only in case or spaces: {printable('; '.join(alike[:3])):.200}{more}"]
 
 
 def _describe(task: Task, names: tuple[str, ...], numbers: NDArray[np.float64]) -> str:

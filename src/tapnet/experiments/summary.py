@@ -12,6 +12,7 @@ import numpy as np
 
 from tapnet.errors import SettingError
 from tapnet.experiments.trial import Trial, TrialResult, digest, rounded
+from tapnet.files import counted
 from tapnet.inference.stability import corrected_overlap
 from tapnet.machine import NOT_RECORDED
 from tapnet.models.registry import find_model
@@ -149,7 +150,7 @@ class Summary:
         trial = self.results[0].trial
         done, wanted = len(self.results), trial.folds * len(self.seeds)
         some = f"{done // len(self.seeds) if done % len(self.seeds) == 0 else done} of " if done < wanted else ""
-        folds = f"{trial.folds} folds" + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
+        folds = counted(trial.folds, "fold") + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
         how = f"{self.reading}; {some}{folds} × {trial.training.epochs} epochs"
         if not self.has_epochs:
             how = f"no epochs, {self.reading}; {some}{folds}"

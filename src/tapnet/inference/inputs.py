@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tapnet.data.convert import check_node_attribute, unread_of_pyg
+from tapnet.data.convert import Names, check_node_attribute, listed_names, unread_of_pyg
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 
@@ -26,9 +26,9 @@ def from_networkx(
     graphs: Sequence[nx.Graph],
     y: NDArray[np.int64],
     features: Features | None,
-    node_label: str,
+    node_label: Names,
     node_attributes: str,
-    edge_label: str = "label",
+    edge_label: Names = "label",
     edge_weight: str = "weight",
     *,
     directed: bool = False,
@@ -36,7 +36,8 @@ def from_networkx(
     """NetworkX graphs by the names of their attributes; where there are no labels, attributes are the features."""
     labelled = False
     if features in (None, "labels"):
-        labelled = check_node_attribute(graphs, node_label, features is not None or node_label != "label")
+        for name in listed_names(node_label):
+            labelled = check_node_attribute(graphs, name, features is not None or node_label != "label")
     if features == "attributes" or (features is None and not labelled):
         check_node_attribute(graphs, node_attributes, features is not None or node_attributes != "attributes")
     try:

@@ -43,7 +43,7 @@ from tapnet.inference.uncertainty import (
     prediction_sets,
     shares_nearer,
 )
-from tapnet.io.graph_folder import ATTRIBUTES, EdgeSchema, FileGraph, NodeSchema, join
+from tapnet.io.graph_folder import ATTRIBUTES, EdgeSchema, FileGraph, NodeSchema, join, plain_text
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_and_embed, predict_logits
 from tapnet.models.registry import find_model
@@ -547,12 +547,11 @@ class SavedModel:
 
     def join_files(self, files: Sequence[FileGraph], name: str) -> GraphDataset:
         """Graphs of files, each read by the names that its nodes' and edges' attributes had in the training data."""
-        names = self.card.label_attribute, self.card.attribute_names
         edges = EdgeSchema(weight=self.card.edge_weighted)
         if self.network.reads_edges:
-            edges = edges._replace(
-                category=bool(self.card.edge_categories), numbers=self.card.edge_attribute_names or ()
-            )
+            numbers = tuple(self.card.edge_attribute_names or ())
+            edges = edges._replace(categories=self.card.edge_category_names, numbers=numbers)
+        names = self.card.node_categories, self.card.attribute_names
         schemas = [NodeSchema.named(file, *names) for file in files]
         return join(files, schemas, name=name, edges=edges, features=self.features, directed=self.card.directed)
 
@@ -624,7 +623,7 @@ class SavedModel:
 
     def _with_edges(self, dataset: GraphDataset) -> GraphDataset:
         """With what edges carry, in the model's numbers; a kind of edge that no training graph had counts as none."""
-        ours = {value: i for i, value in enumerate(self.card.edge_categories or ())}
+        ours = {_plain(value): i for i, value in enumerate(self.card.edge_categories or ())}
         numbers = self.card.shape.edge_channels - len(ours)
         theirs = 0 if dataset.edge_attributes is None else dataset.edge_attributes.size(1)
         if not dataset.num_edges:  # edges that are not there carry nothing
@@ -634,7 +633,7 @@ class SavedModel:
             raise DataError(f"the model reads what edges carry, and those of {dataset.name} do not carry it")
         edges = dataset.with_edge_features().edge_attr
         assert edges is not None
-        number = torch.tensor([ours.get(value, -1) for value in dataset.edge_categories], dtype=torch.int64)
+        number = torch.tensor([ours.get(_plain(value), -1) for value in dataset.edge_categories], dtype=torch.int64)
         table = number[edges.table] if len(number) else edges.table
         return replace(dataset, edge_attr=replace(edges, table=table))
 
@@ -726,6 +725,7 @@ def _data_places(file: Path) -> tuple[Path, ...]:
 
 
 def _plain(value: Hashable) -> Hashable:
-    """1, 1.0 and "1" are one category, whichever way a file wrote it."""
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
+    """1, 1.0 and "1" are one category, whichever way a file wrote it; also one of several, with its column."""
+    if isinstance(value, tuple) and len(value) == 2:
+        return value[0], plain_text(value[1])
+    return plain_text(value)

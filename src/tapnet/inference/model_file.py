@@ -205,9 +205,9 @@ class EstimatorRecord(_Part):
     """How the estimator that trained a model reads graphs."""
 
     input: str = "GraphDataset"  # or "NetworkX" or "PyG": the kind of graphs it was fitted to
-    node_label: str = "label"
+    node_label: Annotated[str | tuple[str, ...], BeforeValidator(_values)] = "label"
     node_attributes: str = "attributes"
-    edge_label: str = "label"
+    edge_label: Annotated[str | tuple[str, ...], BeforeValidator(_values)] = "label"
     edge_weight: str = "weight"
 
 
@@ -223,9 +223,12 @@ class ModelCard(_Part):
         categories: the values that nodes had in the training data; None where they are floats.
         category_names: the names of these values.
         label_attribute: what the training data call the labels of nodes, where they have a name for them.
+        node_columns: what they call each of several categories of nodes.
         attribute_names: what they call the attributes of nodes.
         target_names: what the numbers or labels are called that it predicts; of classes, the column of a table.
         edge_categories: what edges can be, for a network that reads them.
+        edge_label_attribute: what the training data call the labels of edges, where that is not ``label``.
+        edge_columns: what they call each of several categories of edges.
         edge_attribute_names: what the training data call the numbers of edges, where they have names for them.
         edge_weighted: whether the edges of the training data had weights.
         threshold: what entries of matrices had to exceed to be edges.
@@ -247,9 +250,12 @@ class ModelCard(_Part):
     categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)]
     category_names: Words = None
     label_attribute: Word | None = None
+    node_columns: Words = None
     attribute_names: Words = None
     target_names: Words = None
     edge_categories: Annotated[tuple[Any, ...] | None, BeforeValidator(_values)] = None
+    edge_label_attribute: Word | None = None
+    edge_columns: Words = None
     edge_attribute_names: Words = None
     edge_weighted: bool = False
     threshold: float | None = None
@@ -261,6 +267,16 @@ class ModelCard(_Part):
     calibration: CalibrationRecord | None = None
     conformal: ConformalRecord | None = None
     reference: ReferenceRecord | None = None
+
+    @property
+    def node_categories(self) -> tuple[str, ...]:
+        """The names of the attributes that are the categories of nodes; none where they are not known."""
+        return tuple(self.node_columns or filter(None, [self.label_attribute]))
+
+    @property
+    def edge_category_names(self) -> tuple[str, ...]:
+        """The names of the attributes that are the categories of edges; none where there are no such categories."""
+        return tuple(self.edge_columns or [self.edge_label_attribute or "label"]) if self.edge_categories else ()
 
     @property
     def members(self) -> int:
@@ -298,6 +314,12 @@ class ModelCard(_Part):
             more["target_names"] = dataset.target_names
         if dataset.num_edge_features:
             more["edge_categories"] = dataset.edge_categories
+        if dataset.node_columns is not None and dataset.features in ("labels", "all"):
+            more["node_columns"] = dataset.node_columns
+        if dataset.edge_label_attribute not in (None, "label"):
+            more["edge_label_attribute"] = dataset.edge_label_attribute
+        if dataset.edge_columns is not None:
+            more["edge_columns"] = dataset.edge_columns
         if dataset.edge_attribute_names is not None:
             more["edge_attribute_names"] = dataset.edge_attribute_names
         if dataset.edge_weight is not None:

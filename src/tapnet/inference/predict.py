@@ -159,8 +159,9 @@ def predict_table(
         confidence: such as 0.9, for sets of classes or intervals of numbers.
 
     Returns:
-        The table; of classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``; then
-        those of `uncertainty_columns`. Their numbers have decimal commas where those of the table have.
+        The table, of an .sdf with SMILES in the place of its MOL blocks; of classes the columns ``prediction`` and
+        ``p(CLASS)`` are new, of others ``predicted NAME``; then those of `uncertainty_columns`. Their numbers have
+        decimal commas where those of the table have.
 
     Raises:
         DataError: if the file is no table of molecules, or the model promises no confidence.
@@ -234,7 +235,11 @@ def predict_table_parts(
                 number = part.kept[int(name) - molecules]
                 cells[number] = [*best, *(f"{value:.6g}".replace(".", point) for value in row), *as_cells(more, point)]
         molecules += len(part.kept)
-        rows = [[*row, *cells.get(i, [""] * len(added))] for i, row in enumerate(part.rows)]
+        own_rows = part.rows
+        if table.is_sdf:  # a MOL block has some thirty lines
+            own_smiles = {} if part.dataset is None else dict(zip(part.kept, part.dataset.smiles or (), strict=True))
+            own_rows = [[own_smiles.get(i, ""), *row[1:]] for i, row in enumerate(own_rows)]
+        rows = [[*row, *cells.get(i, [""] * len(added))] for i, row in enumerate(own_rows)]
         yield PredictedTable([*table.header, *added], rows, len(cells), table.mark)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +94,9 @@ def load_graphs(
     options |= {"threshold": model.card.threshold} if kind == "matrices" else {}
     options |= {"directed": model.card.directed} if kind != "molecules" else {}
     found: GraphDataset | None = None
-    for targets in _target_options(model):
+    for chosen in _reading_options(model, kind):
         with suppress(DataError, SettingError):  # such as two columns that could be the target
-            data = load_dataset(dataset, data_dir, **options, **targets)
+            data = load_dataset(dataset, data_dir, **options, **chosen)
             if model.card.target_names in (None, data.target_names):
                 return data
             found = found or data
@@ -127,8 +127,8 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
     other: GraphDataset | None = None
     problem: TapnetError | None = None
     places: tuple[str | Path, ...] = (model.name, *model.data_places)
-    for place, targets in product(places, _target_options(model)):
-        options: dict[str, Any] = {"features": model.features, "download": False, **targets}
+    for place, chosen in chain.from_iterable(product([place], _options_of(model, place, data_dir)) for place in places):
+        options: dict[str, Any] = {"features": model.features, "download": False, **chosen}
         options |= {"threshold": model.card.threshold, "directed": model.card.directed}
         try:
             with warnings.catch_warnings(record=True) as notes:  # of data that may be none of the model's
@@ -149,6 +149,27 @@ def load_training_data(model: SavedModel, data_dir: str | Path | None = None) ->
         raise problem
     model.warn_if_other_data(other)
     return other
+
+
+def _options_of(model: SavedModel, place: str | Path, data_dir: str | Path | None) -> list[dict[str, Any]]:
+    """`_reading_options` for what is at a place; where nothing is, `load_dataset` says so."""
+    try:
+        kind: str = find_graphs(model, place, data_dir, download=False).kind
+    except TapnetError:
+        kind = ""
+    return _reading_options(model, kind)
+
+
+def _reading_options(model: SavedModel, kind: str) -> list[dict[str, Any]]:
+    """Arguments of `load_dataset`: for what the model was trained on, then for what else such files may hold."""
+    names: dict[str, Any] = {}
+    if kind == "graphs" and model.features in ("labels", "all") and model.card.node_categories:
+        names["node_label"] = model.card.node_categories
+    if kind == "graphs" and model.network.reads_edges:
+        names["edge_label"] = model.card.edge_category_names
+    usual = {"node_label": ("label",), "edge_label": ("label",)}.items() >= names.items() and model.features != "all"
+    ways = [names, {}] if names and not usual else [{}]
+    return [chosen | targets for chosen, targets in product(ways, _target_options(model))]
 
 
 def _target_options(model: SavedModel) -> list[dict[str, Any]]:

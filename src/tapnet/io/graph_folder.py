@@ -1,13 +1,14 @@
 """Graphs in files of their own (GraphML, node-link JSON), and a folder of them with their targets in a table.
 
-A node's category is its attribute ``label``. Where there is none, it is the only attribute that holds text (or true
-and false) at every node of every file; where there are several of these, none. Texts that are all numbers, some of
-them with a fraction, are numbers. Its numbers, for
-``features="attributes"``, are the list ``attributes``, or else every attribute that is a number at every node of every
-file, in the order of the names.
+A node's category is its attribute ``label``. Where there is none, every attribute that holds text (or true and false)
+at every node of every file is a category of its own, but for ``id`` and ``name``, which count only where there is no
+other. Texts that are all numbers, some of them with a fraction, are numbers. A user may name the categories instead,
+and with ``features="all"`` other texts count beside ``label``, too. Its numbers are the list ``attributes``, or else
+every attribute that is a number at every node of every file, in the order of the names.
 
-An edge's category is its attribute ``label``, its weight ``weight``, if every edge of every file has it; its numbers
-are found as those of nodes. Parallel edges are left out, and directions unless they are asked for.
+An edge's category is its attribute ``label``, or else every attribute that holds text, as for nodes, if every edge of
+every file has it; its weight is ``weight``, and its numbers are found as those of nodes. Parallel edges are left out,
+and directions unless they are asked for.
 
 The order of labels.csv or targets.csv is the graphs' order. Without such a table the targets are not known (``classes``
 is ``(None,)``), which is enough for prediction, and the files' names order the graphs.
@@ -21,6 +22,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -39,7 +41,7 @@ from tapnet.data.convert import (
     networkx_edges,
 )
 from tapnet.data.dataset import Features, GraphDataset, Task
-from tapnet.errors import DataError
+from tapnet.errors import DataError, did_you_mean
 from tapnet.files import counted, printable, reading
 from tapnet.io._plain_text import NUMBER
 from tapnet.io.archive import Place, readable_files, total_size
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 # as GraphDataset.to_networkx calls them
 NEVER = (1 << 31) - 1
 LABEL, ATTRIBUTES, WEIGHT, SELF_LOOP = "label", "attributes", "weight", "self_loop"
+IDENTIFIERS = ("id", "name")  # texts that say which node or edge it is, not of which kind
 LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; nodes and ends of edges of a part
 
 
@@ -109,8 +112,6 @@ class FileGraph:
             for a, times in count.items()
             if times < len(rows)
         }
-        if LABEL in lacking:
-            raise DataError(f"{file}: node {lacking[LABEL]} has no {LABEL!r}, though others have")
         columns = {a: _column([row[a] for row in rows]) for a, times in count.items() if times == len(rows)}
         edges = list(graph.edges(data=True))
         count = Counter(attribute for *_, row in edges for attribute, value in row.items() if value is not None)
@@ -161,7 +162,8 @@ class FileGraph:
             return self.edge_columns[attribute]
         first = self.wrong_edges.get(attribute)
         which = f"the edge {first} has" if first else "its edges have"
-        raise DataError(f"{self.file}: {which} no {attribute!r}{reason}{', though others have' if first else ''}")
+        other = ", though others have" if first else did_you_mean(attribute, map(str, self.edge_columns))
+        raise DataError(f"{self.file}: {which} no {attribute!r}{reason}{other}")
 
 
 def _column(values: list[Any]) -> Column:
@@ -208,37 +210,55 @@ def _are_numbers(name: str, columns: Sequence[Column]) -> bool:
 
 
 class NodeSchema(NamedTuple):
-    """Which attribute is the nodes' category, and which are their numbers."""
+    """Which attributes are the nodes' categories, and which are their numbers."""
 
-    category: str | None
+    categories: tuple[str, ...]
     numbers: tuple[str, ...]
-    texts: tuple[str, ...] = ()  # what could be the category
+    texts: tuple[str, ...] = ()  # what could be a category
     from_text: tuple[str, ...] = ()  # numbers that are stored as text
 
     @classmethod
-    def of(cls, graphs: Sequence[FileGraph]) -> NodeSchema:
-        """The schema that all of the graphs share, by the rules in this module's docstring."""
+    def of(
+        cls, graphs: Sequence[FileGraph], categories: Sequence[str] | None = None, *, all_texts: bool = False
+    ) -> NodeSchema:
+        """The schema that all of the graphs share, by the rules in this module's docstring.
+
+        Args:
+            graphs: The graphs.
+            categories: The attributes that are categories; None: they are found.
+            all_texts: Whether other texts are categories beside ``label``, where they are found.
+
+        Returns:
+            The schema.
+
+        Raises:
+            DataError: Some nodes have no such category, or no ``label`` though others have.
+        """
         kinds, from_text = _common_kinds([g.columns for g in graphs])
-        lacks = next((g for g in graphs if LABEL not in g.columns), None)
-        has = next((g for g in graphs if LABEL in g.columns), None)
-        if lacks is not None and has is not None:
-            raise DataError(f"{lacks.without(LABEL)}, though those of {has.file} have")
         texts = tuple(name for name, kind in kinds.items() if "words" in kind and kind <= {"words", "numbers"})
-        category = LABEL if lacks is None else texts[0] if len(texts) == 1 else None
-        if kinds.get(ATTRIBUTES) == {"vectors"}:
-            return cls(category, (ATTRIBUTES,), texts)
-        numbers = (name for name, kind in kinds.items() if kind == {"numbers"} and name != category)
-        return cls(category, tuple(numbers), texts, from_text)
+        if categories is None:
+            chosen = _found_categories(texts, _all_have_labels(graphs), all_texts)
+        else:
+            chosen = tuple(categories)
+            for name in chosen:
+                if lacks := next((g for g in graphs if name not in g.columns), None):
+                    near = "" if name in lacks.lacking else did_you_mean(name, map(str, lacks.columns))
+                    raise DataError(lacks.without(name) + near)
+        if kinds.get(ATTRIBUTES) == {"vectors"} and ATTRIBUTES not in chosen:
+            return cls(chosen, (ATTRIBUTES,), texts)
+        numbers = (name for name, kind in kinds.items() if kind == {"numbers"} and name not in chosen)
+        return cls(chosen, tuple(numbers), texts, tuple(name for name in from_text if name not in chosen))
 
     @classmethod
-    def named(cls, graph: FileGraph, category: str | None, numbers: Sequence[str] | None) -> NodeSchema:
+    def named(cls, graph: FileGraph, categories: Sequence[str], numbers: Sequence[str] | None) -> NodeSchema:
         """The schema of one graph for a model that was trained on attributes with these names.
 
-        ``label`` and ``attributes``, which mean the same everywhere, may stand for any other name.
+        ``label`` and ``attributes``, which mean the same everywhere, may stand for any other name, ``label`` only for
+        the name of a single category.
 
         Args:
             graph: The graph.
-            category: The attribute that was the category; None: not known.
+            categories: The attributes that were the categories; none: not known.
             numbers: The attributes that were numbers; None: not known.
 
         Returns:
@@ -247,11 +267,16 @@ class NodeSchema(NamedTuple):
         Raises:
             DataError: The graph's nodes have no such attribute.
         """
-        found = cls.of([graph])
-        if category in graph.columns:
-            found = found._replace(category=category)
-        elif category not in (None, LABEL) and found.category != LABEL:
-            raise DataError(graph.without(str(category), ", which the model reads"))
+        lacks = [name for name in categories if name not in graph.columns]
+        if categories and not lacks:
+            found = cls.of([graph], categories)
+        else:
+            found = cls.of([graph])
+            stands_in = found.categories == (LABEL,) and len(categories) == 1
+            if lacks and tuple(categories) != (LABEL,) and not stands_in:
+                raise DataError(graph.without(lacks[0], ", which the model reads"))
+            if len(found.categories) > 1:  # which of them is meant is not known
+                found = found._replace(categories=())
         lacks = [name for name in numbers or () if name not in graph.columns]
         if numbers and not lacks:
             found = found._replace(numbers=tuple(numbers))
@@ -259,37 +284,82 @@ class NodeSchema(NamedTuple):
             raise DataError(graph.without(lacks[0], ", which the model reads"))
         return found
 
+    def __str__(self) -> str:
+        return _in_words(("category", "categories", self.categories), ("numbers", "numbers", self.numbers))
+
+
+def _all_have_labels(graphs: Sequence[FileGraph]) -> bool:
+    """Whether every node has a ``label``; a DataError where only some have one."""
+    if partial := next((g for g in graphs if LABEL in g.lacking), None):
+        raise DataError(partial.without(LABEL))
+    lacks = next((g for g in graphs if LABEL not in g.columns), None)
+    has = next((g for g in graphs if LABEL in g.columns), None)
+    if lacks is not None and has is not None:
+        raise DataError(f"{lacks.without(LABEL)}, though those of {has.file} have")
+    return lacks is None
+
+
+def _found_categories(texts: Sequence[str], labelled: bool, all_texts: bool = False) -> tuple[str, ...]:
+    """Which attributes are categories where the user names none: ``label``, else those that hold text."""
+    kinds = tuple(name for name in texts if name not in (LABEL, *IDENTIFIERS))
+    if labelled:
+        return (LABEL, *kinds) if all_texts else (LABEL,)
+    return kinds or (tuple(texts) if len(texts) == 1 else ())
+
+
+def _in_words(*parts: tuple[str, str, Sequence[str]]) -> str:
+    """``category label, numbers mass, x``: what attributes are, in the singular and the plural, and their names."""
+    words = (f"{many if len(names) > 1 else one} {', '.join(names)}" for one, many, names in parts if names)
+    return printable("; ".join(words))[:200]
+
 
 class EdgeSchema(NamedTuple):
-    """What of the edges is read: their category (``label``), their weight (``weight``), and which numbers."""
+    """What of the edges is read: which categories, their weight (``weight``), and which numbers."""
 
-    category: bool = False
+    categories: tuple[str, ...] = ()
     weight: bool = False
     numbers: tuple[str, ...] = ()
     from_text: tuple[str, ...] = ()  # numbers that are stored as text
 
     @classmethod
-    def of(cls, graphs: Sequence[FileGraph]) -> EdgeSchema:
+    def of(cls, graphs: Sequence[FileGraph], categories: Sequence[str] | None = None) -> EdgeSchema:
         """What every edge of every graph has.
 
+        Args:
+            graphs: The graphs.
+            categories: The attributes that are categories; None: they are found.
+
+        Returns:
+            The schema.
+
         Raises:
-            DataError: Every edge has a weight, and one is not a number.
+            DataError: Every edge has a weight, and one is not a number; or some edges have no such category.
         """
         with_edges = [g for g in graphs if g.edge_index.size]
         if not with_edges:
             return cls()
         kinds, from_text = _common_kinds([g.edge_columns for g in with_edges])
-        if WEIGHT in kinds and (wrong := next((g.wrong_weight for g in with_edges if g.wrong_weight), "")):
+        weight = WEIGHT in kinds and WEIGHT not in (categories or ())
+        if weight and (wrong := next((g.wrong_weight for g in with_edges if g.wrong_weight), "")):
             raise DataError(wrong)
-        category = kinds.get(LABEL, {"other"}) <= {"words", "numbers"}
-        numbers = [name for name, kind in kinds.items() if kind == {"numbers"} and name not in (LABEL, WEIGHT)]
-        if kinds.get(ATTRIBUTES) == {"vectors"}:
+        if categories is None:
+            texts = [name for name, kind in kinds.items() if "words" in kind and kind <= {"words", "numbers"}]
+            texts = [name for name in texts if name not in IDENTIFIERS]
+            labelled = kinds.get(LABEL, {"other"}) <= {"words", "numbers"}
+            chosen = _found_categories(texts, labelled)
+        else:
+            chosen = tuple(categories)
+            for graph, name in product(with_edges, chosen):
+                graph.edge_column(name)  # an error where some have none
+        read = {LABEL, WEIGHT, *chosen} if categories is None else {WEIGHT, *chosen}
+        numbers = [name for name, kind in kinds.items() if kind == {"numbers"} and name not in read]
+        if kinds.get(ATTRIBUTES) == {"vectors"} and ATTRIBUTES not in chosen:
             numbers = [ATTRIBUTES]
-        return cls(category, WEIGHT in kinds, tuple(numbers), from_text)
+        return cls(chosen, weight, tuple(numbers), tuple(name for name in from_text if name not in chosen))
 
     def __str__(self) -> str:
-        parts = (f"category {LABEL}" * self.category, f"weight {WEIGHT}" * self.weight, *self.numbers)
-        return printable(", ".join(filter(None, parts)))[:200]
+        weight = ("weight", "weight", (WEIGHT,) if self.weight else ())
+        return _in_words(("category", "categories", self.categories), weight, ("numbers", "numbers", self.numbers))
 
 
 def join(
@@ -324,14 +394,17 @@ def join(
     edges = edges or EdgeSchema()
     if directed:
         graphs = [g.with_both_directions() for g in graphs]
-    if features in (None, "labels", "all") and all(m.category for m in schemas):
-        columns = [g.columns[m.category or LABEL] for g, m in zip(graphs, schemas, strict=True)]
-        labels = _categories(graphs, columns, f"{schemas[0].category!r} of a node")
+    names = schemas[0].categories
+    if features in (None, "labels", "all") and all(m.categories for m in schemas):
+        columns = [
+            [g.columns[m.categories[k]] for g, m in zip(graphs, schemas, strict=True)] for k in range(len(names))
+        ]
+        labels = _labels(graphs, names, columns, "node")
     if features in (None, "attributes", "all") and all(m.numbers for m in schemas):
         chosen = [[(n, g.columns[n]) for n in m.numbers] for g, m in zip(graphs, schemas, strict=True)]
         attributes = _matrix(graphs, chosen, "node")
     if features == "labels" and labels is None:
-        texts = next(m.texts for m in schemas if not m.category)
+        texts = next(m.texts for m in schemas if not m.categories)
         others = f"several others hold text ({printable(', '.join(texts)):.200})" if texts else "no other holds text"
         partial = "" if texts else _partial_attribute(graphs)
         others += f" at every node ({partial})" if partial else ""
@@ -353,18 +426,32 @@ def join(
         source=source,
         directed=directed,
     )
-    read = {SELF_LOOP, *(m.category for m in schemas if labels is not None)}
+    read = {SELF_LOOP, *(name for m in schemas if labels is not None for name in m.categories)}
     read |= {name for m in schemas for name in m.numbers if attributes is not None}
-    on_nodes = set.intersection(*(set(g.columns) for g in graphs)) - read
-    read_of_edges = {*edges.numbers, *[LABEL] * edges.category, *[WEIGHT] * edges.weight}
+    on_nodes = {name for g in graphs for name in (*g.columns, *g.lacking)} - read
+    read_of_edges = {*edges.numbers, *edges.categories, *[WEIGHT] * edges.weight}
     on_edges = frozenset().union(*(g.edge_attributes for g in graphs)) - read_of_edges
-    return replace(
+    dataset = replace(
         dataset,
-        label_attribute=schemas[0].category,
+        label_attribute=", ".join(names) or None,
         attribute_names=schemas[0].numbers or None,
+        node_columns=names if labels is not None and len(names) > 1 else None,
+        edge_label_attribute=", ".join(edges.categories) or None,
+        edge_columns=edges.categories if dataset.edge_labels is not None and len(edges.categories) > 1 else None,
         edge_attribute_names=edges.numbers or None,
         not_read=name_unread(on_nodes, on_edges),
     )
+    if dataset.node_columns is None or features not in (None, "all"):
+        return dataset
+    return dataset.with_features(features or _usual_features(dataset))
+
+
+def _usual_features(dataset: GraphDataset) -> Features:
+    """What nodes are where nothing is chosen: several categories with the numbers, one category, else degrees."""
+    differ = len(dataset.node_label_values or ()) > 1
+    if dataset.node_columns is not None:
+        return "all" if differ or dataset.node_attributes is not None else "degrees"
+    return "labels" if differ else "degrees"
 
 
 def _edge_data(graphs: Sequence[FileGraph], edges: EdgeSchema) -> dict[str, Any]:
@@ -373,8 +460,9 @@ def _edge_data(graphs: Sequence[FileGraph], edges: EdgeSchema) -> dict[str, Any]
     graphs = [g for g in graphs if g.edge_index.size]
     if not graphs:
         return found
-    if edges.category:
-        found["edge_labels"] = _categories(graphs, [g.edge_column(LABEL) for g in graphs], f"{LABEL!r} of an edge")
+    if edges.categories:
+        columns = [[g.edge_column(name) for g in graphs] for name in edges.categories]
+        found["edge_labels"] = _labels(graphs, edges.categories, columns, "edge")
     if edges.weight:
         found["edge_weight"] = np.concatenate([_floats(g, WEIGHT, g.edge_column(WEIGHT), "edge") for g in graphs])
     if edges.numbers:
@@ -407,6 +495,22 @@ def _matrix(
             )
         parts.append(part)
     return np.concatenate(parts)
+
+
+def _labels(
+    graphs: Sequence[FileGraph], names: Sequence[str], columns: Sequence[Sequence[Column]], of: str
+) -> list[Hashable]:
+    """The category of all nodes (or edges); of several, tuples of text, whichever way a file wrote numbers."""
+    found = [_categories(graphs, column, f"{name!r} of {_A[of]}") for name, column in zip(names, columns, strict=True)]
+    return found[0] if len(found) == 1 else list(zip(*(map(plain_text, values) for values in found), strict=True))
+
+
+def plain_text(value: Hashable) -> str:
+    """1, 1.0 and "1" are one category, whichever way a file wrote it, and so are True and "true"."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
 
 
 def _categories(graphs: Sequence[FileGraph], columns: Sequence[Column], what: str) -> list[Hashable]:
@@ -458,17 +562,23 @@ def read_graphs(
     target: str | Sequence[str] | None = None,
     task: Task | None = None,
     directed: bool = False,
+    node_label: Sequence[str] | None = None,
+    edge_label: Sequence[str] | None = None,
 ) -> GraphDataset:
     """Reads a folder of graphs, or the file of one graph.
 
     Args:
         place: The folder or file.
         name: The name of the data set.
-        features: What ``x`` holds; by default labels where they tell nodes apart, else degrees.
+        features: What ``x`` holds; by default labels where they tell nodes apart, with the numbers where there are
+            several categories, else degrees. With ``"all"``, texts are read as categories beside ``label``, too.
         target: The target column of targets.csv (or labels.csv), or several; see
             :func:`tapnet.io.tables.list_graphs`.
         task: What the target columns hold, where it is not what would be found.
         directed: Whether edges keep their directions.
+        node_label: The node attributes that are categories, each of its own; by default they are found, as this
+            module's docstring says.
+        edge_label: The edge attributes that are categories, likewise.
 
     Returns:
         The data set.
@@ -480,24 +590,33 @@ def read_graphs(
     if not listing.files:
         raise DataError(f"{place}: no graphs (.graphml, .json) in this folder")
     folder = cast(Place, place.parent) if place.is_file() else place
-    files = _Files(folder, listing.files, name, str(place), directed)
+    chosen = _Chosen(node_label, edge_label, features == "all")
+    files = _Files(folder, listing.files, name, str(place), directed, chosen)
     with _no_full_collections():
         found = _read_large(files) or _read_all(files)
     schema, edges, notes = found.schema, found.edges, []
-    if schema.category is None and schema.texts:
-        texts = printable(", ".join(schema.texts))[:200]
-        notes.append(f"{place}: {texts} could each be the nodes' category, so none is; call one {LABEL!r}")
-    elif found.partial:
+    if found.partial:
         notes.append(f"{found.partial}: it is left aside, and a node is its degree")
     if from_text := (*schema.from_text, *(f"{name} of edges" for name in edges.from_text)):
         notes.append(f"{place}: numbers, though they are stored as text: {printable(', '.join(from_text))[:200]}")
-    if any(edges):
-        notes.append(f"{place}: read of the edges: {edges}")
+    notes += filter(None, [_reading_note(place, found)])
     if not directed and found.directed:
         notes.append(directions_note(place, found.directed, len(listing.files)))
     notes += filter(None, [categories_note(found.dataset)])
     dataset = listing.apply(replace(found.dataset, notes=(*notes, *found.dataset.notes)))
     return dataset if features is None else dataset.with_features(features)
+
+
+def _reading_note(place: Place, found: _Read) -> str:
+    """What became of each attribute; nothing where no category was found but ``label``, and edges carry nothing.
+
+    What is not used is said by `features_note`, too, when something is done with the data.
+    """
+    if found.schema.categories in ((), (LABEL,)) and not any(found.edges):
+        return ""
+    read = {"of the nodes": str(found.schema), "of the edges": str(found.edges)}
+    read["left aside"] = printable(", ".join(found.dataset.not_read))[:200]
+    return f"{place}: read " + "; ".join(f"{what}: {words}" for what, words in read.items() if words)
 
 
 class _Read(NamedTuple):
@@ -523,12 +642,21 @@ def _no_full_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+class _Chosen(NamedTuple):
+    """What the user says of attributes."""
+
+    node_label: Sequence[str] | None = None
+    edge_label: Sequence[str] | None = None
+    all_texts: bool = False  # beside label
+
+
 class _Files(NamedTuple):
     folder: Place
     names: Sequence[str]
     of: str  # the data set
     source: str
     directed: bool
+    chosen: _Chosen
 
     def graphs(self) -> Iterator[FileGraph]:
         with counting(len(self.names), f"reading {self.of}") as advance:
@@ -538,9 +666,9 @@ class _Files(NamedTuple):
 
     def join(self, graphs: Sequence[FileGraph], edges: EdgeSchema | None = None) -> _Read:
         """The data set of some graphs; ``edges`` is what those of others carry, where these graphs have none."""
-        schema = NodeSchema.of(graphs)
+        schema = NodeSchema.of(graphs, self.chosen.node_label, all_texts=self.chosen.all_texts)
         if edges is None or any(g.edge_index.size for g in graphs):
-            edges = EdgeSchema.of(graphs)
+            edges = EdgeSchema.of(graphs, self.chosen.edge_label)
         one_way = sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)
         options: dict[str, Any] = {"name": self.of, "source": self.source, "directed": self.directed}
         dataset = join(graphs, [schema] * len(graphs), edges=edges, **options)
@@ -559,7 +687,7 @@ def _read_large(files: _Files) -> _Read | None:
     parts, graphs = MappedParts(), list[FileGraph]()
     first: _Read | None = None
     one_way = nodes = ends = 0
-    attributes, common, unread = set[str](), list[set[str]](), list[set[str]]()
+    attributes, common, unread = set[str](), list[set[str]](), set[str]()
     try:
         for number, graph in enumerate(files.graphs(), 1):
             graphs.append(graph)
@@ -573,22 +701,20 @@ def _read_large(files: _Files) -> _Read | None:
             parts.add(part.dataset)
             attributes.update(*(map(str, (*g.columns, *g.lacking)) for g in graphs))
             common = [set.intersection(*common, *(set(g.columns) for g in graphs))]
-            of_nodes = {what for what in part.dataset.not_read if what.startswith("node")}
-            of_edges = set(part.dataset.not_read) - of_nodes
-            unread = [of_nodes & unread[0], of_edges | unread[1]] if unread else [of_nodes, of_edges]
+            unread.update(part.dataset.not_read)
             one_way, nodes, ends, graphs = one_way + part.directed, 0, 0, []
         if first is None or (_may_be_partial(first.schema) and attributes - common[0] - {SELF_LOOP}):
             return None
-        dataset = replace(parts.dataset(), not_read=tuple(sorted(unread[0]) + sorted(unread[1])))
+        in_order = sorted(unread, key=lambda what: (not what.startswith("node"), what))
+        dataset = replace(parts.dataset(), not_read=tuple(in_order))
     except (NotInPartsError, DataError, OSError):
         return None  # as a whole they are read, or it is said what is wrong
-    kind: Features = "labels" if len(dataset.node_label_values or ()) > 1 else "degrees"
-    return first._replace(dataset=dataset.with_features(kind), directed=one_way)
+    return first._replace(dataset=dataset.with_features(_usual_features(dataset)), directed=one_way)
 
 
 def _may_be_partial(schema: NodeSchema) -> bool:
     """Whether nothing describes the nodes, perhaps because not all have it."""
-    return schema.category is None and not schema.texts and not schema.numbers
+    return not schema.categories and not schema.texts and not schema.numbers
 
 
 def graph_names(path: str | Path) -> list[str]:

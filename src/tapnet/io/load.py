@@ -54,6 +54,8 @@ def load_dataset(
     task: Task | None = None,
     threshold: float | None = None,
     directed: bool = False,
+    node_label: str | Sequence[str] | None = None,
+    edge_label: str | Sequence[str] | None = None,
 ) -> GraphDataset:
     """Loads a data set by its name, from its files, or from what is in memory. What was parsed of files is cached.
 
@@ -69,14 +71,20 @@ def load_dataset(
             ``split="column:split"`` of `cross_validate`. A ``GraphDataset`` is left as it is.
         data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
         features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
-            as integer categories) or ``"attributes"`` (floats). By default what the paper uses, and for sets that it
-            does not use, labels if there are any, else degrees; in the TU layout attributes before degrees.
+            as integer categories), ``"attributes"`` (floats) or ``"all"`` (labels and attributes, in GraphML and JSON
+            with every attribute that holds text as a category of its own). By default what the paper uses, and for sets
+            that it does not use, labels if there are any, else degrees; in the TU layout attributes before degrees; all
+            where nodes have several categories.
         download: Whether to download a data set that is nowhere else.
         smiles: Of a table of molecules the column of SMILES, as :func:`tapnet.io.molecules.read_molecules` says.
         target: The target column of this table, or of the targets.csv of a folder of graphs or matrices; or several.
         task: What the target columns hold, where it is not what would be found.
         threshold: Of matrices: entries whose absolute value is not larger are no edges; by default zeros are none.
         directed: Whether edges keep their directions; by default an edge in one direction counts for both.
+        node_label: Of GraphML, JSON and NetworkX graphs: the node attribute that is a category; or several, a list or
+            names with commas between them, each of which is a category of its own. By default ``label``; in files
+            where there is none, every attribute that holds text. An empty list: none.
+        edge_label: The edge attribute that is a category, or several, likewise.
 
     Returns:
         The data set; ``dataset[i]`` is graph i as a PyG ``Data``.
@@ -92,18 +100,23 @@ def load_dataset(
         >>> load_dataset("MUTAG")
         GraphDataset('MUTAG', graphs=188, nodes=3371, edges=3721, classes=2, labels=7)
     """
+    attributes = {"node_label": _names(node_label, "node_label"), "edge_label": _names(edge_label, "edge_label")}
     if not isinstance(name_or_path, str | os.PathLike):
-        dataset = _from_memory(name_or_path, features, smiles, target, task, threshold, directed)
+        dataset = _from_memory(name_or_path, features, smiles, target, task, threshold, directed, attributes)
         if not isinstance(name_or_path, GraphDataset):
             _show_notes(dataset)
         return dataset
     with reading(name_or_path):
         layout, place = find(name_or_path, data_dir, download=download)
-        options = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+        options: dict[str, Any] = {"smiles": smiles, "target": target, "task": task, "threshold": threshold}
+        options |= attributes
+        all_texts = features == "all" and layout.kind == "graphs"  # which are more than those that count by default
         if layout.kind == "molecules" or directed or any(given is not None for given in options.values()):
-            dataset = read_layout(layout, directed=directed, **options)  # type: ignore[arg-type]
+            dataset = read_layout(layout, features="all" if all_texts else None, directed=directed, **options)
         else:
             dataset = parsed_cache.load(layout) or _read(layout, place)
+            if all_texts and any(what.startswith("node") for what in dataset.not_read):
+                dataset = read_layout(layout, features="all")
     _show_notes(dataset)  # of a parsed copy, too: what is left out is left out again
     dataset = replace(dataset, source=str(layout.root), place=place)
     entry = find_entry(layout.prefix) if place == "path" else find_entry(str(name_or_path))
@@ -114,7 +127,7 @@ def load_dataset(
         classes = names_by_count(dataset.y, entry.class_counts)
         dataset = replace(dataset, name=entry.name, label_names=labels, class_names=classes)
     wanted = features or (entry.features if entry else dataset.features)
-    if wanted == "labels" and features is None and dataset.node_labels is None:
+    if wanted == "labels" and features is None and (dataset.node_labels is None or dataset.node_columns is not None):
         wanted = dataset.features  # somebody's own data under the name of one of the paper's sets
     return dataset if wanted == dataset.features else dataset.with_features(wanted)
 
@@ -132,12 +145,16 @@ def _from_memory(
     task: Task | None,
     threshold: float | None,
     directed: bool,
+    attributes: Mapping[str, tuple[str, ...] | None],
 ) -> GraphDataset:
     """What is no file; the options are those of `load_dataset`."""
     is_table = hasattr(source, "columns")
     of_files = {"threshold": threshold, **({} if is_table else {"smiles": smiles, "target": target})}
     if given := [name for name, value in of_files.items() if value is not None]:
         raise SettingError(f"{given[0]} is for tables and files, and this is a {type(source).__name__}")
+    chosen = {name: names[0] if len(names) == 1 else names for name, names in attributes.items() if names}
+    if chosen and (is_table or isinstance(source, GraphDataset)):
+        raise SettingError(f"{next(iter(chosen))} is for graphs, and this is a {type(source).__name__}")
     if is_table:
         if directed:
             raise SettingError("the bonds of molecules have no directions")
@@ -149,7 +166,18 @@ def _from_memory(
         return source if features in (None, source.features) else source.with_features(features)
     if isinstance(source, Mapping) or not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
         raise DataError(f"{ACCEPTED}, not {type(source).__name__}")
-    return from_graphs(source, features, task, directed)
+    return from_graphs(source, features, task, directed, **chosen)
+
+
+def _names(names: str | Sequence[str] | None, option: str) -> tuple[str, ...] | None:
+    """A list of names, which may be empty, or those in a text with commas between them."""
+    if names is None:
+        return None
+    listed = names.split(",") if isinstance(names, str) else names
+    found = tuple(dict.fromkeys(name.strip() for name in listed))
+    if not all(found):
+        raise SettingError(f"{option} names an attribute, or several with commas between them, not {names!r}")
+    return found
 
 
 def _read(layout: Layout, place: str) -> GraphDataset:

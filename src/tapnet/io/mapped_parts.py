@@ -20,7 +20,15 @@ ROWS_AT_ONCE = 1 << 20
 
 _COUNTED = ("y", "node_labels", "edge_labels", "degrees")  # numbers of values, which each part counts for itself
 _FILLED = {"edge_weight": 1.0, "self_loop": 0.0}  # which a part has not where it would have nothing else
-_WORDS = ("label_attribute", "attribute_names", "node_columns", "edge_columns", "edge_attribute_names", "directed")
+_WORDS = (
+    "label_attribute",
+    "attribute_names",
+    "node_columns",
+    "edge_columns",
+    "edge_label_attribute",
+    "edge_attribute_names",
+    "directed",
+)
 
 
 class NotInPartsError(Exception):

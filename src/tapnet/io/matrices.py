@@ -335,7 +335,7 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
     from scipy import sparse
 
     data, shape = arrays["data"], arrays["shape"].reshape(-1)
-    if data.ndim != 1 or len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] <= MAX_NODES:
+    if len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] <= MAX_NODES:
         this = " × ".join(map(str, shape.tolist()))[:60]
         raise DataError(f"{file}: an adjacency matrix is square, of up to {MAX_NODES:,} nodes, and this is {this}")
     size = int(shape[0])
@@ -344,8 +344,9 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
     except ValueError:  # no letters
         kind = []
     compressed = {"indices", "indptr"} <= arrays.keys() and kind in (["csr"], ["csc"])
-    if not compressed and not {"row", "col"} <= arrays.keys():
-        raise DataError(f"{file}: a sparse matrix is read in the formats csr, csc and coo")
+    if data.ndim != 1 or (not compressed and not {"row", "col"} <= arrays.keys()):
+        this = f", and this is {printable(kind[0]):.10}" if kind else ""
+        raise DataError(f"{file}: a sparse matrix is read in the formats csr, csc and coo{this}")
     try:
         if compressed:
             made = sparse.csr_array if kind == ["csr"] else sparse.csc_array

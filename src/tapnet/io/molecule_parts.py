@@ -139,6 +139,7 @@ class MoleculeParts:
         header: The names of the columns.
         mark: What separates the cells of the table; a comma for files that are none.
         decimal_commas: Whether a column of the table has them.
+        is_sdf: Whether the first column holds MOL blocks.
         num_rows: The number of rows.
         description: Which column is what, in one line.
         notes: After an iteration: what was left out, and how many molecules are mixtures or copies.
@@ -157,6 +158,7 @@ class MoleculeParts:
         self.path, self.multiple, self.notes = Path(path), multiple, tuple[str, ...]()
         self.name = name or molecules_name(self.path)
         self._kind, self._packed = file_kind(self.path), self.path.suffix.lower() == ".gz"
+        self.is_sdf = self._kind == "sdf"
         self._content = None if self.path.is_file() else read_content(self.path, MAX_BYTES + 1)  # a pipe is read once
         self._signed = self._signature()
         self.mark = self._check_text()

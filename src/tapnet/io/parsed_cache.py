@@ -25,7 +25,7 @@ from tapnet.files import cache_dir
 from tapnet.io.dataset_files import Layout
 from tapnet.io.sealed_arrays import read_arrays, write_arrays
 
-VERSION = 10  # to be raised when what is stored, or how files are parsed, changes
+VERSION = 11  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _NOT_STORED = ("prepared", "edge_attr", "splits")  # what no reader of files with a parsed copy gives
@@ -48,16 +48,17 @@ def load(layout: Layout) -> GraphDataset | None:
         _check_words(values)
         dataset = GraphDataset(**values)
         check_structure(dataset)
-        return dataset
+        return dataset.with_features("all") if dataset.features == "all" else dataset
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return None  # made by somebody else: parse again
 
 
 def save(layout: Layout, dataset: GraphDataset, signed: list[Any]) -> None:
     """Keeps a parsed copy. ``signed`` is the signature from before the files were read. Failures are ignored."""
-    if isinstance(dataset.x, MixedFeatures):
-        return
-    words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed}
+    features = dataset.features
+    if isinstance(dataset.x, MixedFeatures):  # made again of labels and attributes, which are stored
+        dataset = dataset.with_features("labels")
+    words = {key: getattr(dataset, key) for key in _WORDS} | {"signature": signed, "features": features}
     arrays: dict[str, Any] = {key: array.numpy() for key in _ARRAYS if (array := getattr(dataset, key)) is not None}
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)
     with contextlib.suppress(OSError):
@@ -87,8 +88,9 @@ def _check_words(values: dict[str, Any]) -> None:
     if not all(len(cells) == len(values["node_ptr"]) - 1 for cells in columns.values()):
         raise TypeError("a column of the graphs has another length")
     lists = ("notes", "label_names", "class_names", "attribute_names", "edge_attribute_names", "graph_names")
-    names = [values[key] or () for key in lists] + list(columns.values())
-    texts = [values["label_attribute"] or "", *(name for some in names for name in some)]
+    names = [values[key] or () for key in (*lists, "node_columns", "edge_columns")] + list(columns.values())
+    single = (values[key] or "" for key in ("label_attribute", "edge_label_attribute"))
+    texts = [*single, *(name for some in names for name in some)]
     if not all(isinstance(text, str) for text in texts) or values["features"] not in get_args(Features):
         raise TypeError("not the words of a data set")
 

@@ -40,13 +40,17 @@ def read_layout(
     task: Task | None = None,
     threshold: float | None = None,
     directed: bool = False,
+    node_label: Sequence[str] | None = None,
+    edge_label: Sequence[str] | None = None,
 ) -> GraphDataset:
-    """``read`` of files that were found; the last five are those of `load_dataset`."""
+    """``read`` of files that were found; the last seven are those of `load_dataset`, attributes as lists of names."""
     kind, place, name = layout.kind, layout.place, layout.prefix
     if smiles is not None and kind != "molecules":
         raise SettingError(f"{layout.root}: smiles is for tables of molecules, which this is not")
     if threshold is not None and kind != "matrices":
         raise SettingError(f"{layout.root}: threshold is for matrices, which these are not")
+    if (node_label is not None or edge_label is not None) and kind != "graphs":
+        raise SettingError(f"{layout.root}: node_label and edge_label are for GraphML and JSON, which this is not")
     check_directions(layout, directed)
     if kind == "molecules":
         return read_molecules(layout.root, smiles, target, task, name=name, features=features)
@@ -54,7 +58,8 @@ def read_layout(
         options = {"target": target, "task": task, "threshold": threshold, "directed": directed}
         return read_matrices(place, name=name, features=features, **options)  # type: ignore[arg-type]
     if kind == "graphs":
-        return read_graphs(place, name=name, features=features, target=target, task=task, directed=directed)
+        labels = {"node_label": node_label, "edge_label": edge_label}
+        return read_graphs(place, name=name, features=features, target=target, task=task, directed=directed, **labels)
     if target is not None or task is not None:
         raise SettingError(
             f"{layout.root}: target and task are for tables of molecules and folders of graphs, which this is not"

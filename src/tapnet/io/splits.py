@@ -16,6 +16,7 @@ from torch import Tensor
 from tapnet.data.checks import copy_groups
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.splits import Split, Splits, grouped_folds, split_by_folds
+from tapnet.data.targets import is_gap, remark_similar
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.files import read_regular, write_atomically
 
@@ -61,7 +62,7 @@ def choose_splits(split: str | Path | None, dataset: GraphDataset, folds: int) -
         return _by_groups(words, copy_groups(dataset).tolist(), dataset, folds)
     kind, colon, column = words.partition(":")
     if colon and kind == "group":
-        return _by_groups(words, _column(dataset, column), dataset, folds)
+        return _by_groups(words, _groups(dataset, column), dataset, folds)
     if colon and kind == "column":
         return Splits(words, (_by_names(_column(dataset, column), column),))
     if words.endswith(".json"):
@@ -83,6 +84,19 @@ def _column(dataset: GraphDataset, name: str) -> Sequence[Hashable]:
         known = f"it has {', '.join(columns)}" if columns else "it has none"
         raise SettingError(f"the table of {dataset.name} has no other column {name!r}; {known}")
     return columns[name]
+
+
+def _groups(dataset: GraphDataset, column: str) -> list[str]:
+    """The groups that a column names, spaces around them aside; what is to be known of them is said."""
+    found = [str(value).strip() for value in _column(dataset, column)]
+    notes = []
+    if empty := sum(map(is_gap, found)):
+        has = "graph has no group and is one" if empty == 1 else "graphs have no group and are one together"
+        notes.append(f"{empty} {has} in the column {column!r}")
+    notes += [f"the column {column!r} has {remark}" for remark in remark_similar(sorted(set(found)), "groups")]
+    for note in notes:
+        warnings.warn(f"{dataset.name}: {note}", DataNote, stacklevel=2)
+    return ["" if is_gap(group) else group for group in found]
 
 
 def _by_names(values: Sequence[Hashable], column: str) -> Split:

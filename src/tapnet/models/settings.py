@@ -150,6 +150,8 @@ def _kind(hint: Any) -> str:
         return {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word"}[hint]
     if args and all(isinstance(word, str) for word in args):
         return "one of " + ", ".join(args)
+    if getattr(hint, "__origin__", None) is tuple and _leaves(args) <= {str, ...}:
+        return "a list of words"
     if getattr(hint, "__origin__", None) is tuple:
         return "a list such as [0.8, 0.6]" if float in _leaves(args) else "a list such as [1, 2]"
     if hasattr(hint, "__metadata__"):  # Annotated
