@@ -225,6 +225,11 @@ def _set_name(dataset: GraphDataset) -> str:
 
 # ---- molecules ----
 
+TARGETS = {"ESOL": "measured log solubility in mols per litre", "BBBP": "p_np"}  # the columns of MoleculeNet's tables
+PART_NAMES = ("train", "val", "test")
+TAPNET = (sys.executable, "-m", "tapnet")
+Parts = dict[str, NDArray[np.int64]]  # the numbers of molecules of each part
+
 
 def molecules(table: Path, chemprop: Path, others: Path | None, tiny: bool) -> list[Case]:
     """Training and prediction from a CSV of SMILES as whole commands, each side with its defaults, one thread.
@@ -235,47 +240,28 @@ def molecules(table: Path, chemprop: Path, others: Path | None, tiny: bool) -> l
         others: a CSV whose molecules are predicted after those of the test part.
         tiny: whether only to prove that it runs.
     """
-    name, column = table.stem, {"ESOL": "measured log solubility in mols per litre", "BBBP": "p_np"}[table.stem]
-    classifies = name == "BBBP"
-    smiles, y = zip(*readable(table, column), strict=True)
+    name, classifies = table.stem, table.stem == "BBBP"
+    smiles, y = zip(*readable(table, TARGETS[name]), strict=True)
     if tiny:
         smiles, y = smiles[:60], y[:60]
-    order = np.random.default_rng(0).permutation(len(y))
-    parts = dict(zip(("train", "val", "test"), np.split(order, [len(y) * 8 // 10, len(y) * 9 // 10]), strict=True))
+    parts = random_parts(len(y), seed=0)
     test, target = parts["test"], np.asarray(y, dtype=np.float64)
     asked = [smiles[i] for i in test] + ([] if others is None or tiny else [s for s, _ in readable(others)])
-    threads = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")}
-
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        threads["TAPNET_CACHE"] = str(work / "cache")
-        _write_csv(work / "table.csv", ("smiles", "y"), zip(smiles, y, strict=True))
+        write_molecules(work, zip(smiles, y, strict=True), [parts])
         _write_csv(work / "asked.csv", ("smiles",), ((s,) for s in asked))
-        (work / "splits.json").write_text(json.dumps([{part: rows.tolist() for part, rows in parts.items()}]))
 
         def run(*words: str) -> float:
-            done: list[Any] = []
-            took = seconds(
-                lambda: done.append(subprocess.run(words, cwd=work, env=threads, capture_output=True, text=True))
-            )
-            if done[0].returncode:
-                raise RuntimeError(f"{' '.join(words)}: {done[0].stderr[-2000:]}")
-            return took
+            return seconds(lambda: run_alone(words, work))
 
-        tapnet, short = (sys.executable, "-m", "tapnet"), ("--epochs", "3") if tiny else ()
-        ours_train = run(
-            *tapnet, "train", "table.csv", "--smiles", "smiles", "--target", "y", "--split", "splits.json",
-            "--jobs", "1", "--threads", "1", "--out", "ours", *short,
-        )  # fmt: skip
-        peer_train = run(
-            str(chemprop), "train", "--data-path", "table.csv", "--smiles-columns", "smiles", "--target-columns", "y",
-            "--task-type", "classification" if classifies else "regression", "--splits-file", "splits.json",
-            "--accelerator", "cpu", "--pytorch-seed", "0", "--output-dir", "peer", *short,
-        )  # fmt: skip
+        short = ("--epochs", "3") if tiny else ()
+        ours_train = run(*our_training("ours"), *short)
+        peer_train = run(*peer_training(chemprop, "peer", classifies), *short)
         model = next((work / "ours" / "models").iterdir())
 
         def predict_ours() -> float:
-            return run(*tapnet, "predict", str(model), "asked.csv", "--out", "ours.csv")
+            return run(*TAPNET, "predict", str(model), "asked.csv", "--out", "ours.csv")
 
         def predict_peer() -> float:
             return run(
@@ -288,12 +274,14 @@ def molecules(table: Path, chemprop: Path, others: Path | None, tiny: bool) -> l
             first, second = (predict_ours, predict_peer) if i % 2 == 0 else (predict_peer, predict_ours)
             a, b = first(), second()
             values.append(b / a if i % 2 == 0 else a / b)
-        said = {side: _last_column(work / f"{side}.csv") for side in ("ours", "peer")}
+        said = {side: last_column(work / f"{side}.csv") for side in ("ours", "peer")}
 
     for side, column_said in said.items():
         check(len(column_said) == len(asked), f"{side}: {len(column_said)} of {len(asked)} molecules predicted")
-    scores = {side: _score(target[test], column_said[: len(test)], classifies) for side, column_said in said.items()}
-    mean = _score(target[test], np.full(len(test), target[parts["train"]].mean()), classifies)
+    scores = {
+        side: molecule_score(target[test], column_said[: len(test)], classifies) for side, column_said in said.items()
+    }
+    mean = molecule_score(target[test], np.full(len(test), target[parts["train"]].mean()), classifies)
     for side, score in scores.items():
         better = score > mean if classifies else score < mean
         check(tiny or better, f"{side} is no better than the mean: {score:.3f} against {mean:.3f}")
@@ -315,18 +303,55 @@ def readable(table: Path, column: str | None = None) -> list[tuple[str, str]]:
         return [row for row in rows if (found := Chem.MolFromSmiles(row[0])) is not None and found.GetNumAtoms()]
 
 
+def random_parts(molecules: int, seed: int) -> Parts:
+    """Numbers of molecules, 80:10:10 at random."""
+    order = np.random.default_rng(seed).permutation(molecules)
+    return dict(zip(PART_NAMES, np.split(order, [molecules * 8 // 10, molecules * 9 // 10]), strict=True))
+
+
+def write_molecules(work: Path, rows: Iterable[tuple[str, str]], splits: Sequence[Parts]) -> None:
+    """Writes what both programs read: table.csv with the columns smiles and y, and splits.json."""
+    _write_csv(work / "table.csv", ("smiles", "y"), rows)
+    (work / "splits.json").write_text(json.dumps([{part: list(map(int, n)) for part, n in s.items()} for s in splits]))
+
+
+def our_training(out: str, seed: int = 0) -> list[str]:
+    """tapnet's words for training on these, with its defaults."""
+    words = [*TAPNET, "train", "table.csv", "--smiles", "smiles", "--target", "y", "--split", "splits.json"]
+    return [*words, "--seed", str(seed), "--jobs", "1", "--threads", "1", "--out", out]
+
+
+def peer_training(chemprop: Path, out: str, classifies: bool, seed: int = 0) -> list[str]:
+    """chemprop's words for the same; one of its seeds is of the weights, the other of the order of molecules."""
+    words = [str(chemprop), "train", "--data-path", "table.csv", "--smiles-columns", "smiles", "--target-columns", "y"]
+    words += ["--task-type", "classification" if classifies else "regression", "--splits-file", "splits.json"]
+    words += ["--pytorch-seed", str(seed), "--data-seed", str(seed)]
+    return [*words, "--accelerator", "cpu", "--output-dir", out]
+
+
+def run_alone(words: Sequence[str], work: Path) -> str:
+    """What a program prints that runs in this folder, with one thread and nothing cached."""
+    threads = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")}
+    threads["TAPNET_CACHE"] = str(work / "cache")
+    done = subprocess.run(words, cwd=work, env=threads, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr[-2000:]}")
+    return str(done.stdout)
+
+
 def _write_csv(file: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
     with file.open("w", newline="") as stream:
         csv.writer(stream).writerows([header, *rows])
 
 
-def _last_column(file: Path) -> NDArray[np.float64]:
+def last_column(file: Path) -> NDArray[np.float64]:
     """The numbers predicted; of classes the probability of the last."""
     with file.open(newline="") as stream:
         return np.asarray([float(row[-1]) for row in list(csv.reader(stream))[1:]])
 
 
-def _score(y: NDArray[np.float64], said: NDArray[np.float64], classifies: bool) -> float:
+def molecule_score(y: NDArray[np.float64], said: NDArray[np.float64], classifies: bool) -> float:
+    """The ROC-AUC of classes, the RMSE of numbers."""
     if classifies:
         return float(roc_auc_score(y, said)) if len(set(y)) > 1 else 0.5
     return float(np.sqrt(np.mean((y - said) ** 2)))

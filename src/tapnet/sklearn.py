@@ -116,6 +116,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ensemble_size: int = 1
     optimizer: str = "adam"
     schedule: str = "constant"
+    ema_decay: float = 0.0
     features: Features | None = None
     node_label: str | Sequence[str] = "label"
     node_attributes: str = "attributes"
@@ -381,7 +382,7 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
     take no NaN, and ``cross_val_score`` takes it in ``y`` only with a splitter, such as ``cv=KFold(5)``.
 
     Args:
-        epochs, batch_size, lr, weight_decay, optimizer, schedule: as ``TrainingSettings`` says.
+        epochs, batch_size, lr, weight_decay, optimizer, schedule, ema_decay: as ``TrainingSettings`` says.
         hidden_channels … ensemble_size: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
             ``pool`` and ``conv`` are a name, ``"package.module:Class"``, which is imported, or a class.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:

@@ -122,7 +122,7 @@ def programs(asked_for, error):
                 smiles = [row["smiles"] for row in csv.DictReader(file)]
             lines = [f"{s},{len(s) + error}" for s in smiles[asked_for]]
             (cwd / out).write_text("\n".join(["smiles,y", *lines]))
-        return SimpleNamespace(returncode=0, stderr="")
+        return SimpleNamespace(returncode=0, stdout="", stderr="")
 
     return run_program
 

@@ -21,22 +21,67 @@ def mutag():
     return load_dataset("MUTAG")
 
 
-def make(mutag, **changed):
+def make(mutag, conv="gcn", **changed):
     torch.manual_seed(0)
-    return Trainer(TAPNet(7, 2), mutag, torch.arange(100), TrainingSettings(batch_size=32, **changed), seed=1)
+    settings = TrainingSettings(**{"batch_size": 32, **changed})
+    return Trainer(TAPNet(7, 2, conv=conv), mutag, torch.arange(100), settings, seed=1)
 
 
-def test_a_restored_trainer_continues_to_the_same_bits(mutag):
-    whole, stopped = make(mutag), make(mutag)
+@pytest.mark.parametrize("changed", [{}, {"ema_decay": 0.9}])
+def test_a_restored_trainer_continues_to_the_same_bits(mutag, changed):
+    whole, stopped = make(mutag, **changed), make(mutag, **changed)
     expected = [whole.train_epoch() for _ in range(4)]
-    stopped = make(mutag)
+    stopped = make(mutag, **changed)
     losses = [stopped.train_epoch() for _ in range(2)]
     state = stopped.state()
     torch.rand(5)
-    resumed = make(mutag)
+    resumed = make(mutag, **changed)
     resumed.restore(state)
     assert losses + [resumed.train_epoch() for _ in range(2)] == expected
     assert resumed.epoch == 4
+    assert_same_weights(resumed.model, whole.model, rtol=0, atol=0)
+
+
+def assert_same_weights(model, expected, **tolerance):
+    expected = expected if isinstance(expected, dict) else expected.state_dict()
+    for name, values in model.state_dict().items():
+        torch.testing.assert_close(values, expected[name], **tolerance, msg=name)
+
+
+def test_averages_are_those_of_the_steps_of_an_epoch(mutag, monkeypatch):
+    """Of the same steps as without averages: 4 of them, with batch norms, whose statistics are averaged as well."""
+    plain, averaging = make(mutag, "gin", lr=0.01), make(mutag, "gin", lr=0.01, ema_decay=0.6)
+    step, seen = plain.optimizer.step, []
+
+    def recorded():
+        step()
+        seen.append({name: values.clone() for name, values in plain.model.state_dict().items()})
+
+    monkeypatch.setattr(plain.optimizer, "step", recorded)
+    random = torch.get_rng_state()
+    losses = [plain.train_epoch() for _ in range(2)]
+    torch.set_rng_state(random)
+    assert [averaging.train_epoch() for _ in range(2)] == losses
+    expected = seen[4]  # the first step of the second epoch
+    for values, share in zip(seen[5:], (1 / 2, 0.4, 0.4), strict=True):
+        expected = {
+            k: (1 - share) * v + share * values[k] if v.is_floating_point() else values[k] for k, v in expected.items()
+        }
+    assert_same_weights(averaging.model, expected, rtol=1e-4, atol=1e-6)
+    assert not torch.equal(averaging.model.classifier.out.weight, plain.model.classifier.out.weight)
+
+
+def test_an_epoch_of_one_step_has_no_average_but_its_weights(mutag):
+    plain, averaging = make(mutag, batch_size=100), make(mutag, batch_size=100, ema_decay=0.9)
+    for trainer in (plain, averaging):
+        torch.manual_seed(0)
+        trainer.train_epoch()
+    assert_same_weights(averaging.model, plain.model, rtol=0, atol=0)
+
+
+def test_keys_of_trials_from_before_averages_stay():
+    assert "ema_decay" not in TrainingSettings().to_dict()
+    assert TrainingSettings(ema_decay=0.9).to_dict()["ema_decay"] == 0.9
 
 
 def test_evaluation_is_the_mean_over_graphs(mutag):

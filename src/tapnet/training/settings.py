@@ -22,6 +22,8 @@ class TrainingSettings(Settings):
         optimizer: ``"adam"``, or ``"adamw"``, whose weight decay is apart from the gradient.
         schedule: ``"constant"``, or ``"one-cycle"``: the learning rate rises during the first tenth of the steps and
             then falls to near 0 along a cosine.
+        ema_decay: what each step leaves of an exponential moving average of the weights, which begins anew with each
+            epoch; the average is what is evaluated and kept. 0: the weights themselves.
 
     Raises:
         SettingError: for an unknown name or a value out of range.
@@ -39,5 +41,6 @@ class TrainingSettings(Settings):
     halve_lr_every: Annotated[int, Field(ge=0, lt=2**31)] = 0
     optimizer: Literal["adam", "adamw"] = "adam"
     schedule: Literal["constant", "one-cycle"] = "constant"
+    ema_decay: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
-    ADDED_LATER = ("optimizer", "schedule")
+    ADDED_LATER = ("optimizer", "schedule", "ema_decay")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -42,6 +43,8 @@ class Trainer:
     Initial weights and dropout draw from torch's global generator, which the caller seeds before building the network;
     the order of the graphs is drawn from a generator of its own. A trainer that is restored from ``state()`` continues
     to the same bits as one that was never stopped.
+
+    With ``ema_decay`` a copy of the network takes the steps, and the network has the average of the copy's weights.
 
     Args:
         model: the network to train.
@@ -93,8 +96,9 @@ class Trainer:
         self.model, self.dataset, self.graphs, self.settings = model.to(device), dataset, graphs, settings
         self.seed, self.device, self.group = seed, device, group
         self.order = torch.Generator().manual_seed(seed)
-        self._joined = group.join(self.model)
-        self.optimizer = make_optimizer(self.model, settings)
+        self._stepped = copy.deepcopy(self.model) if settings.ema_decay else self.model
+        self._joined = group.join(self._stepped)
+        self.optimizer = make_optimizer(self._stepped, settings)
         self.epoch = 0
 
     def fit(self) -> Iterator[float]:
@@ -119,6 +123,8 @@ class Trainer:
         steps: Iterable[Tensor] = shuffled.split(self.settings.batch_size)
         if self.settings.schedule == "one-cycle":
             steps = self._with_one_cycle(shuffled.split(self.settings.batch_size))
+        if self.settings.ema_decay:
+            steps = self._with_averages(steps)
         if (seed := self.group.dropout_seed(self.seed, self.epoch)) is not None:
             torch.manual_seed(seed)
         weights = self.class_weight, self.sample_weight
@@ -135,6 +141,19 @@ class Trainer:
         for i, step in enumerate(steps):
             self._set_lr(one_cycle((self.epoch + i / len(steps)) / self.settings.epochs))
             yield step
+
+    def _with_averages(self, steps: Iterable[Tensor]) -> Iterator[Tensor]:
+        """The steps of an epoch, with the averages brought up to date after each."""
+        averages, values = (list(model.state_dict().values()) for model in (self.model, self._stepped))
+        floats = [i for i, value in enumerate(values) if value.is_floating_point()]
+        means, last = [averages[i] for i in floats], [values[i] for i in floats]
+        for i, step in enumerate(steps, 1):
+            yield step
+            # the mean of the epoch's first steps, until the decay forgets faster
+            torch._foreach_lerp_(means, last, max(1 - self.settings.ema_decay, 1 / i))
+        for average, value in zip(averages, values, strict=True):
+            if not value.is_floating_point():  # the count of a batch norm
+                average.copy_(value)
 
     @torch.inference_mode()
     def evaluate(self, graphs: Tensor) -> Evaluation:
@@ -165,7 +184,8 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """Everything that the next epoch depends on, as ``torch.save`` takes it."""
-        return {
+        stepped = {"stepped": self._stepped.state_dict()} if self.settings.ema_decay else {}
+        return stepped | {
             "epoch": self.epoch,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -184,6 +204,8 @@ class Trainer:
             raise ValueError(f"there is no epoch {state['epoch']!r} of {self.settings.epochs}")
         self.epoch = state["epoch"]
         self.model.load_state_dict(state["model"])
+        if self.settings.ema_decay:
+            self._stepped.load_state_dict(state["stepped"])
         _check_optimizer_state(self.optimizer, state["optimizer"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.order.set_state(state["order"])
