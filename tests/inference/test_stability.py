@@ -11,9 +11,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tapnet.data.generate import generate
 from tapnet.errors import SettingError
 from tapnet.inference.explain import explain
-from tapnet.inference.stability import corrected_overlap, selection_stability
+from tapnet.inference.stability import corrected_overlap, selection_recall, selection_stability
 from tapnet.io.load import load_dataset
 from tapnet.models.tapnet import TAPNet
 
@@ -49,6 +50,33 @@ def test_what_cannot_be_compared(few):
         selection_stability([TAPNet(7, 2, pool="mincut", mean_nodes=18.0)] * 2, few)
     with pytest.raises(SettingError, match="numbers of pooling layers"):
         selection_stability([TAPNet(7, 2, ratios=(0.5,)), TAPNet(7, 2)], few)
+
+
+# ---- the nodes that carry the signal ----
+
+
+def test_the_share_of_the_truth_that_is_kept_is_counted_by_graph():
+    dataset, truth = generate("colors", graphs=22, nodes=20, seed=1)  # some graphs have no green node
+    model = TAPNet(dataset.num_features, 11, 16, ratios=(0.7, 0.5), pool="topk").eval()
+    expected, start = [], 0
+    for g in range(len(dataset)):
+        batch = dataset.batch([g])
+        relevant = set(truth[start : start + batch.num_nodes].nonzero()[:, 0].tolist())
+        start += batch.num_nodes
+        if relevant:
+            kept = [set(layer.nodes[layer.kept].tolist()) for layer in explain(model, batch).layers]
+            expected.append([(len(k & relevant) / len(relevant), len(k) / batch.num_nodes) for k in kept])
+    assert 0 < len(expected) < 22
+    found = selection_recall(model, dataset, truth, batch_size=5)
+    assert np.array(found) == pytest.approx(np.mean(expected, axis=0))
+
+
+def test_a_truth_that_does_not_fit(few):
+    model = TAPNet(7, 2, 16)
+    with pytest.raises(SettingError, match="a value for each"):
+        selection_recall(model, few, torch.ones(3))
+    with pytest.raises(SettingError, match="no graph"):
+        selection_recall(model, few, torch.zeros(few.num_nodes))
 
 
 # ---- corrected for chance ----

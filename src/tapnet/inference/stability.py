@@ -1,4 +1,4 @@
-"""How much of what pooling keeps is the same in networks that were trained from other seeds."""
+"""Which nodes pooling keeps: the same ones with other seeds? Those that carry the signal, where they are known?"""
 
 from __future__ import annotations
 
@@ -53,6 +53,53 @@ def selection_stability(models: Sequence[GraphClassifier], dataset: GraphDataset
     return [float(torch.cat(parts).mean()) for parts in zip(*shares, strict=True)]
 
 
+def selection_recall(
+    model: GraphClassifier, dataset: GraphDataset, truth: Tensor, batch_size: int = 256
+) -> list[tuple[float, float]]:
+    """Whether pooling keeps the nodes that carry the signal, where these are known.
+
+    Args:
+        model: A network whose pooling layers keep nodes; it is put into evaluation mode.
+        dataset: Graphs to pool, prepared for the network.
+        truth: ``[N]`` of each node of all graphs, whether the class depends on it, as `tapnet.data.generate.generate`
+            returns it and `tapnet.io.tu.read_node_truth` reads it.
+        batch_size: So many graphs at once.
+
+    Returns:
+        Of each pooling layer, by the nodes of the graphs as they came into the network: the share of the nodes of the
+        truth that are left, and that of all nodes, which is what chance would leave. Means over the graphs that have
+        nodes of the truth.
+
+    Raises:
+        SettingError: If the truth is of another number of nodes or has none, or a layer merges nodes.
+
+    Example:
+        >>> from tapnet import TAPNet
+        >>> from tapnet.data.generate import generate
+        >>> dataset, truth = generate("needle", graphs=20, nodes=30)
+        >>> model = TAPNet(8, 2, ratios=(0.8, 0.5), pool="topk")
+        >>> [round(nodes, 1) for recall, nodes in selection_recall(model, dataset, truth)]
+        [0.8, 0.4]
+    """
+    if truth.shape != (dataset.num_nodes,):
+        raise SettingError(f"truth has a value for each of {dataset.num_nodes:,} nodes, not the shape {[*truth.shape]}")
+    shares: list[Tensor] = []  # [layers, 2, graphs with nodes of the truth]
+    start = 0
+    for graphs in torch.arange(len(dataset)).split(batch_size):
+        batch = dataset.batch(graphs)
+        relevant = truth[start : start + batch.num_nodes].float()
+        start += batch.num_nodes
+        kept = torch.stack(_kept_nodes(model.eval(), batch))
+        counts = [_count(nodes, batch) for nodes in (kept * relevant, relevant, kept, torch.ones_like(relevant))]
+        has_truth = counts[1] > 0
+        found, wanted, left, nodes = (count[..., has_truth] for count in counts)
+        shares.append(torch.stack([found / wanted, left / nodes], dim=1))
+    means = torch.cat(shares, dim=2).mean(2)
+    if not means.isfinite().all():
+        raise SettingError("no graph has a node of the truth")
+    return [(float(recall), float(nodes)) for recall, nodes in means]
+
+
 def corrected_overlap(kept: Array, others: Array, sizes: Array) -> Array:
     """How far two selections of nodes are the same, corrected for chance.
 
@@ -95,9 +142,10 @@ def _kept_nodes(model: GraphClassifier, batch: GraphBatch) -> list[Tensor]:
 
 def _common(kept: Sequence[Tensor], batch: GraphBatch) -> Tensor:
     """[pairs · B] the nodes that two networks keep, as a share of those that the one keeps that keeps more."""
+    counts = [(_count(a * b, batch), _count(a, batch), _count(b, batch)) for a, b in combinations(kept, 2)]
+    return torch.cat([both / torch.maximum(first, second).clamp(min=1) for both, first, second in counts])
 
-    def count(nodes: Tensor) -> Tensor:
-        return torch.zeros(batch.num_graphs).index_add_(0, batch.graph, nodes)
 
-    pairs = [(count(a * b), torch.maximum(count(a), count(b))) for a, b in combinations(kept, 2)]
-    return torch.cat([both / most.clamp(min=1) for both, most in pairs])
+def _count(nodes: Tensor, batch: GraphBatch) -> Tensor:
+    """[…, N] zeros and ones → […, B] the ones of each graph."""
+    return nodes.new_zeros(*nodes.shape[:-1], batch.num_graphs).index_add_(-1, batch.graph, nodes)
