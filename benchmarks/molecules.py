@@ -20,6 +20,7 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also when called as a file, not with -m
 from benchmarks.tasks import (
@@ -36,6 +37,7 @@ from benchmarks.tasks import (
     write_molecules,
 )
 from tapnet.data.scaffolds import scaffold_groups, scaffold_split
+from tapnet.files import write_atomically
 
 RESULTS = Path(__file__).with_suffix(".json")
 KINDS = ("scaffold", "random")
@@ -118,8 +120,9 @@ def main() -> None:
         row = {"side": side, "data": name, "kind": kind, "seed": seed, "split": split}
         row |= scores("chemprop" if options.chemprop else "tapnet", rows, parts, seed, words)
         print(json.dumps(row), flush=True)
-        stored = [*_read(options.out), row]  # read again: the other side may run meanwhile
-        options.out.write_text("[\n" + ",\n".join(map(json.dumps, stored)) + "\n]\n")
+        with FileLock(f"{options.out}.lock"):  # the other side may run meanwhile
+            stored = [*_read(options.out), row]
+            write_atomically(options.out, ("[\n" + ",\n".join(map(json.dumps, stored)) + "\n]\n").encode())
     print(table(_read(options.out)))
 
 

@@ -391,7 +391,8 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
             of several, each of which has an embedding of its own.
         node_attributes: the name of the one with a number, or as many numbers at each node.
         edge_label: the name of the edge attribute with a category, for a ``conv`` that reads it, or a list of several.
-        edge_weight: the name of the edge attribute with the weight, which counts where every edge has it.
+        edge_weight: the name of the edge attribute with the weight; ``weight`` counts where every edge has it, another
+            name has to be there.
         directed: whether edges keep their directions; else an edge in one direction counts for both. A
             ``GraphDataset`` has chosen already.
         early_stopping: hold out a stratified part, stop when its loss has not fallen for ``n_iter_no_change``

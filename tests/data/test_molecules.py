@@ -1,7 +1,11 @@
 """Molecules as graphs: what RDKit knows of atoms and bonds, the same for every way to write a molecule."""
 
+import os
 import re
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -238,3 +242,10 @@ def test_a_process_reads_one_list_after_another_and_ends():
         (process,) = readers._processes
         readers.submit(arrays.read_arrays, MOLECULES * 2000)  # nobody waits for it
     assert process.poll() is not None
+
+
+def test_ctrl_c_works_after_molecules_were_read():
+    arrays.read_arrays(MOLECULES)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        time.sleep(10)

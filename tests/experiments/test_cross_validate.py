@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ import tapnet
 from tapnet.data.checks import graph_codes
 from tapnet.data.splits import stratified_folds
 from tapnet.errors import SettingError
+from tapnet.experiments.final import FinalTrial
 from tapnet.experiments.load_run import load_run
 from tapnet.experiments.run_trial import Interrupted
 from tapnet.experiments.store import Store
+from tapnet.experiments.summary import Summary
 from tapnet.inference.uncertainty import distances, fit_reference, with_quantiles
 from tapnet.models.predictor import embed_graphs
 
@@ -86,6 +89,14 @@ def test_a_final_model_is_ready_to_predict(mutag, tmp_path):
     assert model.card.final.epochs == result.results[0].reading.epoch
     with pytest.warns(UserWarning, match="earlier run"):
         tapnet.cross_validate(mutag, jobs=1, out=tmp_path, only_folds=[0], **QUICK | {"epochs": 3})
+
+
+def test_a_final_model_has_the_connectivity_of_its_epoch(mutag):
+    settings = {"connectivity": 0.0, "connectivity_end": 1.0, "hidden_channels": 8, "epochs": 5}
+    (fold,) = tapnet.cross_validate(mutag, jobs=1, folds=3, only_folds=[0], **settings).results
+    second = replace(fold, curves={**fold.curves, "validation_loss": [2.0, 1.0, 2.0, 2.0, 2.0]})
+    final = FinalTrial.after(Summary([second]))
+    assert (final.training.epochs, final.settings.connectivity_end) == (2, 0.25)
 
 
 def test_an_interrupt_leaves_checkpoints_that_continue_to_the_same_numbers(mutag, tmp_path):

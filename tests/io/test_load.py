@@ -18,7 +18,7 @@ import torch
 from torch_geometric.data import Data, InMemoryDataset
 
 import tapnet
-from tapnet import load_dataset
+from tapnet import TAPClassifier, load_dataset
 from tapnet.data.catalog import CATALOG, Statistics, find_entry
 from tapnet.data.convert import assemble
 from tapnet.errors import DataError, DataNote, DatasetNotFoundError, DownloadError, SettingError, TapnetError
@@ -546,6 +546,26 @@ def test_a_data_set_keeps_its_own_split_for_those_who_ask(pyg):
 def test_what_is_no_data_set_is_said_in_one_sentence(given, words):
     with pytest.raises(DataError, match=words):
         load_dataset(given)
+
+
+def test_attributes_of_graphs_in_memory_are_there_if_they_are_named():
+    graphs = [nx.path_graph(3), nx.cycle_graph(3)]
+    for y, graph in enumerate(graphs):
+        graph.graph["y"] = y
+        nx.set_node_attributes(graph, {n: "ac"[n % 2] for n in graph}, "label")
+        nx.set_edge_attributes(graph, dict.fromkeys(graph.edges, "b"), "label")
+    found = load_dataset(graphs)
+    assert (found.features, found.edge_label_values) == ("labels", ("b",))
+    none = load_dataset(graphs, node_label=[], edge_label=[])
+    assert (none.features, none.edge_labels) == ("degrees", None)
+    with pytest.raises(DataError, match="node 0 has no attribute 'kind'"):
+        load_dataset(graphs, node_label="kind")
+    with pytest.raises(DataError, match="no attribute 'order'"):
+        load_dataset(graphs, edge_label="order")
+    with pytest.raises(SettingError, match="node_label names an attribute"):
+        load_dataset(graphs, node_label=3)
+    model = TAPClassifier(epochs=1, node_label=[], edge_label=[]).fit(graphs, [0, 1])
+    assert model.predict(graphs).shape == (2,)
 
 
 def test_options_of_files_are_not_for_graphs_in_memory(mutag, pyg):

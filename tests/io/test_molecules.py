@@ -162,6 +162,18 @@ def test_sdf(tmp_path):
     assert f"line {text[: text.index('$$$$')].count(chr(10)) + 2}" in dataset.notes[1]
 
 
+def test_an_sdf_is_read_by_its_mol_blocks_whatever_its_fields_are_called(tmp_path):
+    file = tmp_path / "set.sdf"
+    with Chem.SDWriter(str(file)) as writer:
+        for smiles in ("CCO", "CCN"):
+            mol = Chem.MolFromSmiles(smiles)
+            if smiles == "CCO":
+                mol.SetProp("SMILES", smiles)
+            writer.write(mol)
+    assert read_molecules(file).num_graphs == 2
+    assert read_molecules(file, smiles="SMILES").num_graphs == 1
+
+
 def test_load_dataset_takes_them(table, tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match="left out"):
         dataset = load_dataset(table, target="p_np", smiles="smiles", task="regression")

@@ -103,10 +103,12 @@ def test_the_learning_rate_is_halved_every_so_many_epochs(mutag):
     assert rates == [0.01, 0.01, 0.005, 0.005, 0.0025]
 
 
-def test_connectivity_goes_evenly_from_the_first_epoch_to_the_last_and_a_restored_trainer_goes_on(mutag):
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_connectivity_goes_evenly_from_the_first_epoch_to_the_last_and_a_restored_trainer_goes_on(mutag, ema_decay):
     def scheduled(epochs):
         torch.manual_seed(0)
-        model, settings = TAPNet(7, 2, 8, connectivity=0.1, connectivity_end=0.9), TrainingSettings(epochs=epochs)
+        model = TAPNet(7, 2, 8, connectivity=0.1, connectivity_end=0.9)
+        settings = TrainingSettings(epochs=epochs, ema_decay=ema_decay)
         return Trainer(model, mutag, torch.arange(60), settings, seed=1)
 
     def connectivities(trainer):
@@ -117,6 +119,7 @@ def test_connectivity_goes_evenly_from_the_first_epoch_to_the_last_and_a_restore
         losses.append(loss)
         states.append({name: value.clone() for name, value in whole.model.state_dict().items()})
         found.append(connectivities(whole))
+        assert [pool.scheduled_connectivity.item() for pool in whole._stepped.pools] == found[-1]
     assert np.array(found) == pytest.approx(np.array([[0.1] * 3, [0.3] * 3, [0.5] * 3, [0.7] * 3, [0.9] * 3]))
     stopped, resumed = scheduled(5), scheduled(5)
     first = [stopped.train_epoch() for _ in range(2)]

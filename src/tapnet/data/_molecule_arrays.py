@@ -6,8 +6,10 @@ import contextlib
 import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
+import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -181,7 +183,18 @@ def _unpack(codes: NDArray[np.int64], bits: Sequence[int]) -> Iterator[list[int]
 def read_arrays(texts: Sequence[str]) -> MoleculeArrays:
     """`molecule_arrays`, computed by this process alone."""
     starts = range(0, len(texts) or 1, MOLECULES_AT_ONCE)
-    return MoleculeArrays.join([_read_block(texts[start : start + MOLECULES_AT_ONCE]) for start in starts])
+    blocks = []
+    for start in starts:
+        blocks.append(_read_block(texts[start : start + MOLECULES_AT_ONCE]))
+        _restore_interrupts()
+    return MoleculeArrays.join(blocks)
+
+
+def _restore_interrupts() -> None:
+    """Lets Python have Ctrl-C again: RDKit's Crippen patterns leave a handler behind that swallows it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
 
 
 def _read_block(texts: Sequence[str]) -> MoleculeArrays:
@@ -420,7 +433,8 @@ def _ask(process: subprocess.Popen[bytes], function: str, texts: Sequence[str]) 
 
 
 def _run() -> None:
-    """The program of a process of `Readers`."""
+    """The program of a process of `Readers`, which ends it, also after Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError):
         while True:
             function, texts = pickle.load(sys.stdin.buffer)

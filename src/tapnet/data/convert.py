@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 Values = Sequence[Hashable] | None
-Names = str | Sequence[str]  # of an attribute, or a list of several
+Names = str | Sequence[str] | None  # of an attribute, a list of several, or none
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
 
 
@@ -473,6 +473,7 @@ def from_networkx(
     if directed:
         graphs = [g if g.is_directed() else g.to_directed(as_view=True) for g in graphs]
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
+    node_label, edge_label = (None if names in ((), []) else names for names in (node_label, edge_label))
     for key in {"labels": listed_names(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
         check_node_attribute(graphs, key, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
@@ -575,7 +576,8 @@ def _parts(names: Names) -> tuple[str, ...] | None:
 
 def listed_names(names: Names) -> tuple[Any, ...]:
     """One name, or several, as a tuple."""
-    return _parts(names) or (names,)
+    parts = _parts(names)
+    return (names,) if parts is None else parts
 
 
 def _labels(rows: list[dict[str, Any]], names: Names, what: str) -> list[Hashable] | None:
@@ -650,6 +652,10 @@ def from_graphs(
     if isinstance(found, GraphDataset):
         return found if features in (None, found.features) else found.with_features(features)
     if kind_of(found) == "NetworkX":
+        for key in filter(None, listed_names(labels.get("node_label"))):
+            check_node_attribute(found, key, needed=True)
+        for key in filter(None, listed_names(labels.get("edge_label"))):
+            check_edge_attribute(found, key)
         options: dict[str, Any] = {"features": features, "task": task, "directed": directed, **labels}
         dataset = GraphDataset.from_networkx(found, name=name, **options)
     else:

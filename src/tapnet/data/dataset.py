@@ -460,9 +460,9 @@ class GraphDataset:
         y: Sequence[Any] | None = None,
         *,
         name: str = "graphs",
-        node_label: str | Sequence[str] = "label",
+        node_label: str | Sequence[str] | None = "label",
         node_attributes: str = "attributes",
-        edge_label: str | Sequence[str] = "label",
+        edge_label: str | Sequence[str] | None = "label",
         edge_attributes: str = "attributes",
         edge_weight: str = "weight",
         features: Features | None = None,
@@ -480,9 +480,9 @@ class GraphDataset:
                 ``graph.graph["y"]``.
             name: The name of the data set.
             node_label: The node attribute that holds a category; or a list of several, which every node has to have.
-                Each is a category of its own, and their embeddings are summed.
+                Each is a category of its own, and their embeddings are summed. None or an empty list: no attribute.
             node_attributes: The node attribute that holds numbers.
-            edge_label: The edge attribute that holds a category, or a list of several.
+            edge_label: The edge attribute that holds a category, or a list of several, likewise.
             edge_attributes: The edge attribute that holds numbers.
             edge_weight: The edge attribute that holds a weight; where two directions or parallel edges have different
                 ones, their mean counts.

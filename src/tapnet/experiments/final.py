@@ -54,6 +54,7 @@ class FinalTrial(Trial):
         first = summary.results[0].trial
         epochs = statistics.median_high(r.reading.epoch for r in summary.results)
         values = {f.name: getattr(first, f.name) for f in fields(first)}
+        values["settings"] = first.settings.shortened((epochs - 1) / max(1, first.training.epochs - 1))
         return cls(**values | {"fold": 0, "devices": 1, "training": first.training.replace(epochs=epochs)})
 
 

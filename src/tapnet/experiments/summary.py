@@ -151,7 +151,7 @@ class Summary:
         done, wanted = len(self.results), trial.folds * len(self.seeds)
         some = f"{done // len(self.seeds) if done % len(self.seeds) == 0 else done} of " if done < wanted else ""
         folds = counted(trial.folds, "fold") + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
-        how = f"{self.reading}; {some}{folds} × {trial.training.epochs} epochs"
+        how = f"{self.reading}; {some}{folds} × {counted(trial.training.epochs, 'epoch')}"
         if not self.has_epochs:
             how = f"no epochs, {self.reading}; {some}{folds}"
         if len(self.seeds) > 1:

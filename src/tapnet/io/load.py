@@ -152,7 +152,11 @@ def _from_memory(
     of_files = {"threshold": threshold, **({} if is_table else {"smiles": smiles, "target": target})}
     if given := [name for name, value in of_files.items() if value is not None]:
         raise SettingError(f"{given[0]} is for tables and files, and this is a {type(source).__name__}")
-    chosen = {name: names[0] if len(names) == 1 else names for name, names in attributes.items() if names}
+    chosen = {
+        name: (names if len(names) > 1 else next(iter(names), None))
+        for name, names in attributes.items()
+        if names is not None
+    }
     if chosen and (is_table or isinstance(source, GraphDataset)):
         raise SettingError(f"{next(iter(chosen))} is for graphs, and this is a {type(source).__name__}")
     if is_table:
@@ -174,7 +178,8 @@ def _names(names: str | Sequence[str] | None, option: str) -> tuple[str, ...] | 
     if names is None:
         return None
     listed = names.split(",") if isinstance(names, str) else names
-    found = tuple(dict.fromkeys(name.strip() for name in listed))
+    is_list = isinstance(listed, list | tuple) and all(isinstance(name, str) for name in listed)
+    found = tuple(dict.fromkeys(name.strip() for name in listed)) if is_list else ("",)
     if not all(found):
         raise SettingError(f"{option} names an attribute, or several with commas between them, not {names!r}")
     return found

@@ -111,7 +111,9 @@ class MoleculeCells(Table):
     """A table of molecules as text."""
 
     def smiles_column(self) -> str:
-        """The column of SMILES, by its name."""
+        """The column of SMILES, by its name; of an .sdf that of the MOL blocks, which every record has."""
+        if isinstance(self.path, Path) and file_kind(self.path) == "sdf":
+            return self.header[0]
         found = _named_smiles(self.header)
         if found is None:
             raise DataError(f"{self.path}: which column holds the SMILES? The columns are {self.listed()}")

@@ -69,6 +69,13 @@ class Settings(BaseModel):
         """Whether an epoch's steps depend on how many epochs there are; so that training cannot just go on."""
         return False
 
+    def shortened(self: S, progress: float) -> S:
+        """The same settings for a training that ends earlier, at this progress from 0, the first epoch, to 1, the last.
+
+        What follows the epochs ends where it was then.
+        """
+        return self
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The names of all fields."""

@@ -106,6 +106,12 @@ class TAPNetSettings(Settings):
         """Whether λ does."""
         return self.connectivity_end is not None
 
+    def shortened(self, progress: float) -> TAPNetSettings:
+        """With the λ of that epoch as the last one."""
+        if self.connectivity_end is None:
+            return self
+        return self.replace(connectivity_end=(1 - progress) * self.connectivity + progress * self.connectivity_end)
+
     @model_validator(mode="after")
     def _check_pool(self) -> TAPNetSettings:
         for name in OF_TAP:

@@ -118,7 +118,9 @@ class Trainer:
         """
         if every := self.settings.halve_lr_every:
             self._set_lr(0.5 ** (self.epoch // every))
-        self.model.set_progress(min(1.0, self.epoch / max(1, self.settings.epochs - 1)))
+        progress = min(1.0, self.epoch / max(1, self.settings.epochs - 1))
+        self.model.set_progress(progress)
+        self._stepped.set_progress(progress)  # another network, where weights are averaged
         shuffled = shuffle(self.graphs, self.dataset, self.order)
         steps: Iterable[Tensor] = shuffled.split(self.settings.batch_size)
         if self.settings.schedule == "one-cycle":
