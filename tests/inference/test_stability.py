@@ -73,6 +73,7 @@ def test_the_share_of_the_truth_that_is_kept_is_counted_by_graph():
 
 def test_a_truth_that_does_not_fit(few):
     model = TAPNet(7, 2, 16)
+    assert selection_recall(TAPNet(7, 2, 16, pool="none"), few, torch.ones(few.num_nodes)) == []
     with pytest.raises(SettingError, match="a value for each"):
         selection_recall(model, few, torch.ones(3))
     with pytest.raises(SettingError, match="no graph"):

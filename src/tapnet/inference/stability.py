@@ -68,7 +68,7 @@ def selection_recall(
     Returns:
         Of each pooling layer, by the nodes of the graphs as they came into the network: the share of the nodes of the
         truth that are left, and that of all nodes, which is what chance would leave. Means over the graphs that have
-        nodes of the truth.
+        nodes of the truth. Empty for a network without pooling.
 
     Raises:
         SettingError: If the truth is of another number of nodes or has none, or a layer merges nodes.
@@ -89,7 +89,9 @@ def selection_recall(
         batch = dataset.batch(graphs)
         relevant = truth[start : start + batch.num_nodes].float()
         start += batch.num_nodes
-        kept = torch.stack(_kept_nodes(model.eval(), batch))
+        if not (layers := _kept_nodes(model.eval(), batch)):
+            return []
+        kept = torch.stack(layers)
         counts = [_count(nodes, batch) for nodes in (kept * relevant, relevant, kept, torch.ones_like(relevant))]
         has_truth = counts[1] > 0
         found, wanted, left, nodes = (count[..., has_truth] for count in counts)
