@@ -208,6 +208,12 @@ def test_different_test_graphs_and_folds_are_refused():
         tapnet.compare_runs({"a": run(**two), "b": run(**two, new_folds=True)})
 
 
+def test_trials_without_predictions_can_be_compared_with_trials_that_have_them():
+    packed = run()
+    packed = replace(packed, results=[replace(r, predicted={}) for r in packed.results])
+    assert [s.name for s in tapnet.compare_runs({"a": run(), "b": packed}).systems] == ["a", "b"]
+
+
 def test_different_machines_are_said():
     def on(processor):
         found = run()

@@ -306,17 +306,15 @@ def _check_conditions(runs: Mapping[str, CrossValidation], metric: str | None) -
             if value != theirs[what]:
                 values = "" if "graphs" in what else f": {printable(value)} and {printable(theirs[what])}"
                 raise SettingError(f"{name} and {other_name} cannot be compared: they differ in the {what}{values}")
+        tested, tested_there = _tested_graphs(first), _tested_graphs(other)
+        if any(tested[fold] != tested_there[fold] for fold in tested.keys() & tested_there.keys()):
+            raise SettingError(f"{name} and {other_name} cannot be compared: they differ in the graphs of the test folds")
 
 
 def _conditions(run: CrossValidation, metric: str | None) -> dict[str, Any]:
     """What has to be the same, by its name."""
     trial = run.results[0].trial
     folds = sorted({(r.trial.fold_seed, r.trial.fold) for r in run.results})
-    tested = {
-        (r.trial.fold_seed, r.trial.fold): r.predicted["test"].graphs.tolist()
-        for r in run.results
-        if "test" in r.predicted
-    }
     return {
         "data set": trial.dataset,
         "graphs of the data set": (run.data or {}).get("checksum", trial.data),
@@ -328,7 +326,16 @@ def _conditions(run: CrossValidation, metric: str | None) -> dict[str, Any]:
         "folds of the seeds": "new ones for each" if run.new_folds else "the same",
         "folds that were run": ", ".join(str(fold) for _, fold in folds),
         "metric": metric or run.metric,
-        "graphs of the test folds": (trial.split, tested),
+        "graphs of the split": trial.split,
+    }
+
+
+def _tested_graphs(run: CrossValidation) -> dict[Fold, list[int]]:
+    """The test graphs of each fold whose predictions are stored: packed trials have none."""
+    return {
+        (r.trial.fold_seed, r.trial.fold): r.predicted["test"].graphs.tolist()
+        for r in run.results
+        if "test" in r.predicted
     }
 
 

@@ -29,6 +29,7 @@ LABELS = {  # of systems, as the other tables write them
 TITLES = {
     "nested": "The common table of the field: nested selection of settings, on the published splits (MUTAG: our folds)",
     POOLING: "Where pooling matters: pooling layers in TAPNet's architecture",
+    "options": "TAP with other weights λ of the connectivity term, and with options that are not in the paper",
     "edges": "TAPNet's convolution: the paper's GCN, GIN, and GINE, which reads edges",
 }
 
