@@ -302,13 +302,14 @@ def _check_conditions(runs: Mapping[str, CrossValidation], metric: str | None) -
     ours = _conditions(first, metric)
     for other_name, other in others:
         theirs = _conditions(other, metric)
+        refusal = f"{name} and {other_name} cannot be compared: they differ in the"
         for what, value in ours.items():
             if value != theirs[what]:
                 values = "" if "graphs" in what else f": {printable(value)} and {printable(theirs[what])}"
-                raise SettingError(f"{name} and {other_name} cannot be compared: they differ in the {what}{values}")
+                raise SettingError(f"{refusal} {what}{values}")
         tested, tested_there = _tested_graphs(first), _tested_graphs(other)
         if any(tested[fold] != tested_there[fold] for fold in tested.keys() & tested_there.keys()):
-            raise SettingError(f"{name} and {other_name} cannot be compared: they differ in the graphs of the test folds")
+            raise SettingError(f"{refusal} graphs of the test folds")
 
 
 def _conditions(run: CrossValidation, metric: str | None) -> dict[str, Any]:
