@@ -55,6 +55,18 @@ def test_a_graph_pools_alone_as_in_a_batch(name, sizes, seed):
 
 
 @every_pool
+def test_a_network_answers_alone_as_in_a_batch_of_molecules(name):
+    """In single precision and with symmetric graphs, whose nodes are alike but for rounding."""
+    mutag = load_dataset("MUTAG")
+    torch.manual_seed(2)
+    model = TAPNet(7, 2, pool=name, mean_nodes=18.0).eval()
+    with torch.no_grad():
+        together = model(mutag.batch(torch.arange(len(mutag))))
+        for g in (0, 46, 49, 70, 106, 108):
+            torch.testing.assert_close(model(mutag.batch(torch.tensor([g])))[0], together[g], rtol=1e-3, atol=1e-4)
+
+
+@every_pool
 def test_graphs_without_edges_and_of_one_node(name):
     batch = graphs((1, 4, 1), seed=0, density=0.0)
     x = batch.x.clone().requires_grad_()

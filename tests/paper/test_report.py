@@ -14,11 +14,11 @@ from tapnet.paper.cells import StoredResults, make_cells
 from tapnet.paper.comparisons import (
     FOLDER,
     TITLES,
+    comparison_page,
     comparison_rows,
     comparison_section,
     diagnostics_sections,
     load_comparisons,
-    pooling_page,
 )
 from tapnet.paper.numbers import COMMON_TABLE
 from tapnet.paper.overview import SYSTEMS, draw_overview, effects
@@ -68,9 +68,9 @@ def test_the_page_is_short_and_its_tables_are_the_stored_ones(results):
     assert 100 < len(abstract.split()) <= 150
     for name in TITLES:
         tables = load_comparisons(RESULTS, name)
-        assert markdown([comparison_section(name, tables, brief=name == "pooling")]).strip() in page
-    assert (RESULTS / FOLDER / "pooling.md").read_text() == pooling_page(load_comparisons(RESULTS, "pooling"))
-    assert f"(results/{FOLDER}/pooling.md)" in page
+        assert markdown([comparison_section(name, tables, brief=True)]).strip() in page
+        assert (RESULTS / FOLDER / f"{name}.md").read_text() == comparison_page(name, tables)
+        assert f"(results/{FOLDER}/{name}.md)" in page
     assert (RESULTS / "variants.md").read_text() == markdown([variants_section(results, "MUTAG")], level=1)
     assert "(results/variants.md)" in page
 
@@ -109,8 +109,11 @@ def test_a_stored_comparison_becomes_a_table(tmp_path):
     assert comparison_section("nested", {}) is None
     assert diagnostics_sections(stored) == []
     brief = comparison_section("pooling", stored, brief=True)
-    assert [row[1].split()[0] for row in brief.rows] == list(means.values())
+    *systems, visible = brief.rows
+    assert [row[1].split()[0] for row in systems] == list(means.values())
+    assert visible[1] == f"{table.smallest_visible_difference:.1f}"
     assert "±" not in str(brief.rows)
+    assert not any(table.verdict in note for note in brief.notes)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -121,7 +124,7 @@ def test_what_pooling_layers_did_is_stored_with_a_comparison_and_shown(tmp_path)
     assert {s.name: list(s.diagnostics) for s in table.systems} == {name: run.diagnostics for name, run in runs.items()}
     (section,), first = diagnostics_sections({"MUTAG": table}), table["tapnet:topk"].diagnostics[0]
     topk, mincut = section.rows
-    assert "| Net_top-k | " in pooling_page({"MUTAG": table}).partition(section.title)[2]
+    assert "| Net_top-k | " in comparison_page("pooling", {"MUTAG": table}).partition(section.title)[2]
     assert topk[:3] == ("Net_top-k", f"{100 * first.nodes:.0f}", f"{100 * first.edges:.0f}")
     assert (topk[5], mincut[7]) == ("", "")  # nodes that are chosen are in no clusters, and clusters have no scores
     assert float(mincut[5]) == pytest.approx(table["tapnet:mincut"].diagnostics[0].entropy, abs=0.005)

@@ -27,9 +27,11 @@ LABELS = {  # of systems, as the other tables write them
     "bag": "bag: no edges",
 }
 TITLES = {
-    "nested": "The common table of the field: nested selection of settings, on the published splits (MUTAG: our folds)",
+    "nested": "The common table of the field: nested selection of settings on the published splits (MUTAG, PTC: ours)",
     POOLING: "Where pooling matters: pooling layers in TAPNet's architecture",
-    "options": "TAP with other weights λ of the connectivity term, and with options that are not in the paper",
+    "large": "Graphs of 10⁴ nodes: a first pooling layer that keeps one node in ten, then half, and half again",
+    "weights": "The connectivity term where structure matters: TAP with other weights λ",
+    "options": "TAP with options that are not in the paper",
     "edges": "TAPNet's convolution: the paper's GCN, GIN, and GINE, which reads edges",
 }
 
@@ -59,7 +61,7 @@ def comparison_section(name: str, tables: Mapping[str, Comparison], brief: bool 
     Args:
         name: One of `TITLES`.
         tables: By data set.
-        brief: Whether deviations and verdicts are left out.
+        brief: Whether verdicts are left out, and the deviations of the poolings, which are many.
     """
     if not tables:
         return None
@@ -71,18 +73,25 @@ def comparison_section(name: str, tables: Mapping[str, Comparison], brief: bool 
             if any(entries.get(data) for data in tables):
                 rows.append((f"printed: {label}", *(str(entries.get(data) or "–") for data in tables)))
     for system in sorted(systems, key=lambda s: s in baselines):
-        cells = [_cell(table, system, brief) for table in tables.values()]
+        cells = [_cell(table, system, brief and name == POOLING) for table in tables.values()]
         rows.append((_label(system), *cells))
     rules = [table.rules.split("; ") for table in tables.values()]
     common = [rule for rule in rules[0] if len(rules) > 1 and all(rule in other for other in rules)]
-    verdicts = [f"All data sets: {'; '.join(common)}."] if common else []
-    for (data, table), every in zip(tables.items(), rules, strict=True):
-        own = "; ".join(rule for rule in every if rule not in common)
-        verdicts.append(f"{data}{f' ({own})' if own else ''}" + ("." if brief else f": *{table.verdict}.*"))
+    notes = [f"All data sets: {'; '.join(common)}."] if common else []
+    own = ["; ".join(rule for rule in every if rule not in common) for every in rules]
+    if brief:
+        visible = (_number(table.smallest_visible_difference, 1) or "–" for table in tables.values())
+        rows.append(("smallest visible difference", *visible))
+        named = (f"{data}: {rule}" if rule else data for data, rule in zip(tables, own, strict=True))
+        notes.append(f"{'; '.join(named)}.")
+    else:
+        for (data, table), rule in zip(tables.items(), own, strict=True):
+            notes.append(f"{data}{f' ({rule})' if rule else ''}: *{table.verdict}.*")
     references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
-    what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment (Nadeau and Bengio's test)"
+    test = "" if brief else " (Nadeau and Bengio's test)"  # the page of all tables names it
+    what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment{test}"
     header = ("", *(f"{data}" for data in tables))
-    return Section(TITLES[name], header, tuple(rows), (f"{what}.", *verdicts))
+    return Section(TITLES[name], header, tuple(rows), (f"{what}.", *notes))
 
 
 def diagnostics_sections(tables: Mapping[str, Comparison]) -> list[Section]:
@@ -121,15 +130,16 @@ DIAGNOSTICS_EXPLAINED = (
 )
 
 
-def pooling_page(tables: Mapping[str, Comparison]) -> str:
-    """Everything that is shown of comparisons of pooling layers, as Markdown.
+def comparison_page(name: str, tables: Mapping[str, Comparison]) -> str:
+    """Everything that is shown of comparisons, as Markdown: verdicts, and what pooling layers do to the graphs.
 
     Args:
+        name: One of `TITLES`.
         tables: By data set, at least one.
     """
     layers = diagnostics_sections(tables)
     explained = [DIAGNOSTICS_EXPLAINED] if layers else []
-    parts = [markdown([comparison_section(POOLING, tables) or Section("")], level=1), *explained, markdown(layers)]
+    parts = [markdown([comparison_section(name, tables) or Section("")], level=1), *explained, markdown(layers)]
     return "\n\n".join(part.strip() for part in parts).strip() + "\n"
 
 

@@ -25,12 +25,11 @@ from tapnet.paper.cells import Cell, StoredResults, make_cells
 from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
 from tapnet.paper.comparisons import (
     FOLDER,
-    POOLING,
     TITLES,
+    comparison_page,
     comparison_rows,
     comparison_section,
     load_comparisons,
-    pooling_page,
 )
 from tapnet.paper.illustrations import draw_architecture, draw_voting
 from tapnet.paper.overview import draw_overview, effects
@@ -140,8 +139,8 @@ class Session:
         rows += variant_rows(*of_mutag)
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)
-            if section := comparison_section(name, found, brief=name == POOLING):
-                whole = self._written(f"{FOLDER}/{name}.md", pooling_page(found)) if name == POOLING else ""
+            if section := comparison_section(name, found, brief=True):
+                whole = self._written(f"{FOLDER}/{name}.md", comparison_page(name, found))
                 pages.append(f"{markdown([section])}\n{whole}")
             rows += comparison_rows(name, found)
         text = self.store.folder / TEXT

@@ -16,7 +16,7 @@ from tapnet.nn.pool.merge import sparse_and_undirected
 from tapnet.ops.dense import adjacency_product, to_padded
 from tapnet.ops.precision import full_precision, widened
 
-TIE = 1e-5  # relative: sums in another order round differently, and alike nodes shall be alike
+TIE = 1e-5  # of what is summed: sums in another order round differently, and alike nodes shall be alike
 
 
 class LaPool(Pooling):
@@ -59,7 +59,7 @@ class LaPool(Pooling):
         with full_precision(x):
             x = widened(x)
             variation = laplacian_variation(x, batch)
-            leaders = find_leaders(variation, batch)
+            leaders = find_leaders(variation, x, batch)
             s = _assign(x, leaders, batch)
             rows = (to_padded(s, batch).transpose(1, 2) @ to_padded(x, batch)).flatten(0, 1)[leaders.slots]
             coarse = _coarsen(s.detach(), leaders, batch)
@@ -92,11 +92,15 @@ def laplacian_variation(x: Tensor, batch: GraphBatch) -> Tensor:
     return variation
 
 
-def find_leaders(variation: Tensor, batch: GraphBatch) -> Leaders:
+@torch.no_grad()
+def find_leaders(variation: Tensor, x: Tensor, batch: GraphBatch) -> Leaders:
     """The nodes whose variation is none below that of a neighbour; each graph with a node has at least one."""
     row, col = batch.edge_index
-    highest = torch.zeros_like(variation).scatter_reduce(0, row, variation[col], "amax")
-    leads = variation >= highest * (1 - TIE)
+    terms = batch.row_sum.to(x.dtype) * torch.linalg.vector_norm(x, dim=1)  # their difference may be far smaller
+    highest, largest = (
+        torch.zeros_like(values).scatter_reduce(0, row, values[col], "amax") for values in (variation, terms)
+    )
+    leads = variation >= highest - TIE * torch.maximum(terms, largest)
     nodes, ptr = leads.nonzero().squeeze(1), offsets(leads)[batch.ptr]
     most = int(ptr.diff().max())
     graph = batch.graph[nodes]
