@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.helpers.pages import EVIL, node_link, running
+from tapnet import load_dataset
+from tests.helpers.pages import EVIL, make_model, node_link, running
 
 pytest.importorskip("selenium", reason="the browser tests need selenium: pip install selenium")
 from selenium import webdriver
@@ -442,6 +443,27 @@ def test_a_bad_file_gets_a_message_and_the_page_goes_on(visit, tmp_path, name, c
     visit("#next").click()
     visit.until_title("MUTAG, graph 4")
     assert not visit("#own-message").is_displayed()
+
+
+def test_a_molecule_is_typed_in_and_explained(chromium, tmp_path):
+    pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
+    table = tmp_path / "table.csv"
+    table.write_text("smiles,kind\nc1ccccc1,ring\nCCO,chain\nCC(=O)O,chain\n")
+    dataset = load_dataset(table, target="kind")
+    make_model(dataset).save(tmp_path / "model.safetensors")
+    with running(tmp_path / "model.safetensors", "--dataset", table) as (address, _):
+        visit = Visit(chromium, address).open()
+        assert "undefined" not in visit.text("#own-hint")
+        visit("#smiles").send_keys("CC(=O)Oc1ccccc1", Keys.ENTER)
+        visit.until_title("CC(=O)Oc1ccccc1")
+        visit.until_attributed()
+        assert "10 nodes, 10 edges" in visit.text("#facts")
+        visit.until(lambda: len(visit.all("#attributions [data-node]")) == 10, "every atom")
+        visit("#smiles").clear()
+        visit("#smiles").send_keys("C1CC")
+        visit("#predict").click()
+        visit.until(lambda: visit.text("#own-message") == "C1CC: not a SMILES", "the reason")
+        assert visit.text("#title") == "CC(=O)Oc1ccccc1"
 
 
 # ---- downloads ----

@@ -921,6 +921,57 @@ def test_a_model_of_atoms_with_numbers_and_bonds_has_a_page(with_data: bool, con
         assert len(explorer.graph(0, Choice())["layers"]) == 3
 
 
+@pytest.fixture
+def molecules():
+    pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
+    dataset = GraphDataset.from_smiles(["c1ccccc1", "CCO", "CC(=O)O"], ["ring", "chain", "chain"])
+    spec = find_model("tapnet")
+    return make_model(spec.prepare(dataset, spec.settings(conv="gine")), conv="gine"), dataset
+
+
+def test_a_molecule_can_be_typed_in(molecules) -> None:
+    saved, dataset = molecules
+    explorer = Explorer(saved)
+    assert explorer.model()["molecules"]
+    view = explorer.uploaded("molecule.smi", b"OC(C)=O acetic acid", Choice())
+    assert view["title"] == "OC(C)=O"
+    assert len(view["places"]) == len(view["nodes"]) == 4
+    known = explorer.uploaded("molecule.smi", b"CCO", Choice())["probabilities"]
+    assert known == pytest.approx(saved.probabilities(saved.encode(dataset))[1].tolist(), abs=1e-5)
+    assert len(explorer.uploaded_attribution("molecule.smi", b"CCO", "occlusion", Choice())["nodes"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"C1CC", "C1CC: not a SMILES"),
+        (b"CN(C)(C)(C)C", "Explicit valence"),
+        (b"", "holds no molecules"),
+        (b"CCO\nCCN", "2 molecules; the page shows one"),
+        (b"C" * 2000, "2,000 atoms; the page draws molecules of up to 1,000"),
+        (b"\xff\x00", "not a SMILES"),
+    ],
+)
+def test_what_is_no_molecule_is_said(molecules, content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        read_upload(molecules[0], "molecule.smi", content)
+
+
+def test_molecules_are_found_by_their_smiles(molecules) -> None:
+    saved, dataset = molecules
+    explorer = Explorer(saved, dataset)
+    assert explorer.model()["named"]
+    assert explorer.graphs()["files"] == ["c1ccccc1", "CCO", "CC(=O)O"]
+    assert explorer.graph(1, Choice())["title"].endswith("graph 1, CCO")
+    assert explorer.names.search("(=o)") == {"graphs": [2], "nodes": [None], "searched": 3}
+
+
+def test_a_model_of_other_graphs_takes_no_molecule(saved) -> None:
+    assert not Explorer(saved).model()["molecules"]
+    with pytest.raises(DataError, match="not trained on molecules"):
+        read_upload(saved, "molecule.smi", b"CCO")
+
+
 def test_a_model_of_several_categories_has_a_page_and_takes_graphs() -> None:
     graphs = [nx.path_graph(4), nx.cycle_graph(4)]
     for graph in graphs:

@@ -9,13 +9,16 @@ import tracemalloc
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 
 import tapnet
+from tapnet import GraphDataset
 from tapnet.cli import main
 from tapnet.errors import DataError
 from tapnet.inference import predict
-from tapnet.inference.predict import predict_inputs, predict_table
+from tapnet.inference.predict import predict_inputs, predict_table, raise_error
 from tapnet.io import molecule_parts
+from tests.helpers.pages import make_model
 
 pytest.importorskip("rdkit")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -266,3 +269,28 @@ def test_memory_does_not_grow_with_the_rows(run, tmp_path, monkeypatch):
         finally:
             tracemalloc.stop()
     assert peaks[1] - peaks[0] < 4  # MB, where the longer table has 18
+
+
+@pytest.fixture
+def molecules():
+    pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
+    dataset = GraphDataset.from_smiles(["c1ccccc1", "CCO", "CC(=O)O"], ["ring", "chain", "chain"])
+    return make_model(dataset), dataset
+
+
+def test_a_smiles_is_an_input_of_a_model_of_molecules(molecules, tmp_path, monkeypatch):
+    saved, dataset = molecules
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "C.csv").write_text("smiles\nc1ccccc1\n")
+    groups = list(predict_inputs(saved, ["CCO", "C.csv", "CC(=O)O"], on_error=raise_error))
+    assert [group.graphs for group in groups] == [["CCO"], ["C.csv/c1ccccc1"], ["CC(=O)O"]]
+    found = torch.cat([group.probabilities for group in groups])
+    torch.testing.assert_close(found, saved.probabilities(saved.encode(dataset))[[1, 0, 2]])
+
+
+def test_what_was_meant_as_a_smiles_is_never_asked_for_on_the_network(molecules, monkeypatch):
+    monkeypatch.setattr("tapnet.io.download.download", lambda *_: pytest.fail("a molecule became an address"))
+    errors = []
+    assert list(predict_inputs(molecules[0], ["CCO(", "C/C=C/(", "unknown"], on_error=errors.append)) == []
+    assert [str(error).partition(":")[0] for error in errors] == ["CCO(", "C/C=C/(", "unknown"]
+    assert all("no valid SMILES" in str(error) for error in errors)

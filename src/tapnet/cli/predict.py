@@ -30,7 +30,8 @@ def predict(
         list[str],
         typer.Argument(
             metavar="INPUT",
-            help="Data sets by name or path (TU folder, archive, text, folder of graphs), files of a graph or matrix.",
+            help="Data sets by name or path (TU folder, archive, text, folder of graphs), files of a graph or matrix, "
+            "or SMILES.",
         ),
     ],
     out: Annotated[

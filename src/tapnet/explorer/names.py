@@ -1,4 +1,4 @@
-"""What files call their graphs and nodes, and the search by these names."""
+"""What graphs and their nodes are called, and the search by these names."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ CACHED_GRAPHS = 64
 
 
 class Names:
-    """The names in a folder of graph files; other data sets have none.
+    """What graphs are called, and of a folder of graph files the names of their nodes.
 
     Args:
         data: The data set, whose ``source`` is where its files are.
 
     Attributes:
-        files: The name of each graph's file, ``[G]``; empty where graphs have no files of their own.
+        graphs: The name of each graph, ``[G]``: that of its file, or that of a molecule; empty where they have none.
     """
 
     def __init__(self, data: GraphDataset | None) -> None:
-        self.files: list[str] = []
-        if data is None or not data.source:
+        self.graphs: list[str] = []
+        self._paths: Sequence[str] = ()
+        self._lock, self._index = threading.Lock(), list[str]()
+        self.nodes = lru_cache(CACHED_GRAPHS)(self._nodes)
+        if data is None:
             return
+        self._sizes = data.nodes_per_graph.tolist()
         try:
             self._folder = layout_of(Path(data.source)).place
             files = graph_names(data.source)
-        except (TapnetError, OSError):
-            return
-        if len(files) != len(data):
-            return
-        self._paths, self.files = files, [file[:LONGEST_NAME] for file in files]
-        self._sizes = data.nodes_per_graph.tolist()
-        self._lock, self._index = threading.Lock(), list[str]()
-        self.nodes = lru_cache(CACHED_GRAPHS)(self._nodes)
+        except (TapnetError, OSError):  # no folder of graph files
+            files = []
+        self._paths = files if len(files) == len(data) else ()
+        self.graphs = [name[:LONGEST_NAME] for name in self._paths or data.graph_names or ()]
 
     def nodes_of(self, number: int) -> Sequence[str] | None:
         """The names of a graph's nodes; None where they have none, or the file has changed since it was loaded."""
-        return self.nodes(number) if self.files else None
+        return self.nodes(number) if self._paths else None
 
     def _nodes(self, number: int) -> list[str] | None:
         place = self._folder if self._folder.is_file() else self._folder / self._paths[number]
@@ -59,7 +59,7 @@ class Names:
         return found if len(found) == self._sizes[number] else None
 
     def search(self, text: str) -> dict[str, list[int | None] | int]:
-        """Finds graphs by the name of their file or of a node, upper and lower case alike.
+        """Finds graphs by their name or that of a node, upper and lower case alike.
 
         A number is searched among the nodes as a whole name, other text as part of one.
 
@@ -68,17 +68,17 @@ class Names:
 
         Returns:
             ``graphs``: the numbers of the graphs that were found; ``nodes``: for each, the first node of that name,
-            or None where the file has it; ``searched``: how many graphs' nodes were searched.
+            or None where the graph has it; ``searched``: how many graphs' nodes were searched.
         """
         text = _folded(text)
-        if not self.files or not text.strip():
+        if not self.graphs or not text.strip():
             return {"graphs": [], "nodes": [], "searched": 0}
         wanted = f"\n{text}\n" if text.isdecimal() else text
-        index = self._read_nodes()
+        index = self._read_nodes() if self._paths else [""] * len(self.graphs)
         graphs, nodes = list[int | None](), list[int | None]()
-        for number, file in enumerate(self.files):
+        for number, name in enumerate(self.graphs):
             names = index[number] if number < len(index) else ""
-            if text in _folded(file):
+            if text in _folded(name):
                 graphs.append(number)
                 nodes.append(None)
             elif (place := names.find(wanted)) >= 0:
@@ -90,7 +90,7 @@ class Names:
         """The node names of the first graphs, one text for each; read once, in bounded time and memory."""
         with self._lock:
             end, size = time.monotonic() + SEARCH_SECONDS, sum(map(len, self._index))
-            while len(self._index) < len(self.files) and size < SEARCHED_CHARACTERS and time.monotonic() < end:
+            while len(self._index) < len(self._paths) and size < SEARCHED_CHARACTERS and time.monotonic() < end:
                 names = self._nodes(len(self._index)) or ()
                 named = list(names) != list(map(str, range(len(names))))  # 0, 1, 2, … are no names
                 self._index.append("\n" + "".join(f"{_folded(name)}\n" for name in names) if named else "")

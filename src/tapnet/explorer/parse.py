@@ -11,14 +11,19 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tapnet.data._molecule_arrays import MoleculeArrays, read_arrays, why_not_valid
 from tapnet.errors import DataError
 from tapnet.experiments.backends.processes import block_sigint, end_with_parent
+from tapnet.files import printable
 from tapnet.io.graph_file import parse_graph
+from tapnet.io.molecule_files import NO_MOLECULES, smi_rows
 
 if TYPE_CHECKING:
     import networkx as nx
 
 MOST_NODES, MOST_EDGES = 10_000, 100_000  # of a graph that the page draws
+MOST_ATOMS = 1000  # of a molecule, whose picture RDKit makes in some two seconds
+SMILES_ENDING = ".smi"
 PARSE_SECONDS = 15.0
 START_SECONDS = 60.0  # for a process to be there, on a busy machine
 
@@ -44,15 +49,15 @@ class ParserPool:
         self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
         self._workers: set[_Worker] = set()
 
-    def parse(self, name: str, content: bytes) -> nx.Graph:
+    def parse(self, name: str, content: bytes) -> nx.Graph | MoleculeArrays:
         """Parse the content of a file.
 
         Args:
-            name: The file's name, which ends in ``.graphml`` or ``.json``.
+            name: The file's name, which ends in ``.graphml``, ``.json`` or ``.smi``.
             content: The file's bytes.
 
         Returns:
-            The graph.
+            The graph, or the molecule of a ``.smi``.
 
         Raises:
             DataError: The file is no graph, is too large to draw, or takes too long to read.
@@ -136,6 +141,30 @@ def _parse_files(connection: Connection) -> None:
 
 def _answer(name: str, content: bytes) -> tuple[Any, str]:
     try:
+        if name.lower().endswith(SMILES_ENDING):
+            return parse_molecule(content, name), ""
         return parse_graph(content, name, partial(check_size, name)), ""
     except DataError as error:
         return None, str(error)
+
+
+def parse_molecule(content: bytes, name: str) -> MoleculeArrays:
+    """The molecule of a file that has a SMILES and, after a space, perhaps a name.
+
+    Args:
+        content: The file's bytes.
+        name: The file's name, which stands in errors.
+
+    Raises:
+        DataError: It is not one valid molecule, or one that is too large to draw.
+    """
+    rows = list(smi_rows([content.decode("utf-8-sig", "replace")]))
+    if len(rows) != 1:
+        raise DataError(f"{name}: {f'{len(rows)} molecules; the page shows one' if rows else NO_MOLECULES}")
+    ((_, (smiles, _)),) = rows
+    found = read_arrays([smiles])
+    if not found.num_atoms[0]:
+        raise DataError(f"{printable(smiles)[:60]}: {why_not_valid(smiles)}")
+    if found.num_atoms[0] > MOST_ATOMS:
+        raise DataError(f"{name}: {found.num_atoms[0]:,} atoms; the page draws molecules of up to {MOST_ATOMS:,}")
+    return found

@@ -26,6 +26,7 @@ from tapnet.inference.explain import Explanation, Layer, explain
 from tapnet.inference.explain_graph import FoundGraph, answer_words, attribute_graph
 from tapnet.inference.explanation import GraphExplanation
 from tapnet.inference.model import SavedModel, build_network
+from tapnet.inference.training_data import reads_molecules
 from tapnet.inference.uncertainty import Answers
 from tapnet.models.registry import find_model
 from tapnet.models.tapnet import TAPNetSettings
@@ -133,7 +134,8 @@ class Explorer:
                 "largest_class": self._largest_class(),
                 "classes": self._outputs,
                 "features": self.saved.features,
-                "named": bool(self.names.files),
+                "named": bool(self.names.graphs),
+                "molecules": reads_molecules(self.saved),
                 "whole": [isinstance(ratio, int) for ratio in sliders["ratios"]],  # a number of nodes, not a share
                 "graphs": 0 if self.data is None else len(self.data),
                 "missing": self.missing,
@@ -174,7 +176,7 @@ class Explorer:
         edges = data.rowptr[data.node_ptr].diff() // (1 if data.directed else 2)
         return {
             "name": data.name,
-            "files": self.names.files or None,
+            "files": self.names.graphs or None,
             "classes": self._data_classes,
             "class": data.y.tolist() if self._has_classes else [0] * len(data),
             "nodes": data.nodes_per_graph.tolist(),
@@ -262,7 +264,7 @@ class Explorer:
         assert self.encoded is not None
         data, encoded = self._data.subset([number]), self.encoded.subset([number])
         check_size(f"graph {number}", data.num_nodes, data.num_links)
-        file = self.names.files[number] if self.names.files else None
+        file = self.names.graphs[number] if self.names.graphs else None
         names = self.names.nodes_of(number) or list(map(str, range(data.num_nodes)))
         view = self._view(data, encoded, choice, names, without)
         title = f"{data.name}, graph {number}" + (f", {file}" if file else "")
@@ -277,7 +279,7 @@ class Explorer:
         """The same for a graph in a visitor's file, of which nothing is stored.
 
         Args:
-            name: The file's name, which ends in ``.graphml`` or ``.json``.
+            name: The file's name, which ends in ``.graphml`` or ``.json``; ``.smi`` for a model that reads molecules.
             content: The file's bytes.
             choice: The sliders' values.
             with_layout: Whether to add ``places``, the nodes' positions in the picture.
@@ -293,7 +295,7 @@ class Explorer:
         data, encoded, names, notes = read_upload(self.saved, name, content)
         view = self._view(data, encoded, choice, names, without)
         view |= {
-            "title": name,
+            "title": data.smiles[0] if data.smiles else name,
             "number": None,
             "file": name,
             "class": None,

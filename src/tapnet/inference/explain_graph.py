@@ -34,7 +34,7 @@ from tapnet.inference.explanation import (
     NodeAttribution,
 )
 from tapnet.inference.model import SavedModel
-from tapnet.inference.training_data import find_graphs, load_graphs, reads_molecules
+from tapnet.inference.training_data import find_graphs, load_graphs, read_smiles, reads_molecules
 from tapnet.io.dataset_files import is_matrix_file
 from tapnet.io.graph_file import read_graph
 from tapnet.io.graph_folder import FileGraph, class_of, graph_names, node_names
@@ -339,10 +339,10 @@ def find_graph(
     is_number = re.fullmatch("-?[0-9]{1,18}", text) is not None
     if not is_number and path_exists(Path(text)):
         return _read_file(model, Path(text), data_dir)
-    molecules = not is_number and dataset is None and reads_molecules(model)
-    if molecules and _is_smiles(text):
-        return FoundGraph(model.to_dataset(GraphDataset.from_smiles([text])), 0, printable(text))
-    no_smiles = ", no valid SMILES" if molecules else ""
+    may_be_smiles = not is_number and dataset is None
+    if may_be_smiles and (molecule := read_smiles(model, text)) is not None:
+        return FoundGraph(molecule, 0, printable(text))
+    no_smiles = ", no valid SMILES" if may_be_smiles and reads_molecules(model) else ""
     try:
         data = load_graphs(model, dataset, data_dir)
     except TapnetError as error:
@@ -394,16 +394,6 @@ def _truth(model: SavedModel, data: GraphDataset, number: int) -> str | None:
     return (
         ", ".join(yes[:MOST_SHOWN]) + (f" and {len(yes) - MOST_SHOWN} more" if len(yes) > MOST_SHOWN else "") or "none"
     )
-
-
-def _is_smiles(text: str) -> bool:
-    from tapnet.data._molecule_arrays import check_rdkit, parse
-
-    check_rdkit()
-    from rdkit import rdBase
-
-    with rdBase.BlockLogs():
-        return parse(text) is not None
 
 
 def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> FoundGraph:

@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tapnet.data._molecule_arrays import why_not_valid
 from tapnet.data.checks import features_note
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import DataError, DataNote, TapnetError
-from tapnet.files import printable, reading
+from tapnet.errors import DataError, DataNote, DatasetNotFoundError, TapnetError
+from tapnet.files import path_exists, printable, reading
 from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
-from tapnet.inference.training_data import find_graphs, load_matrix
+from tapnet.inference.training_data import find_graphs, load_matrix, read_smiles, reads_molecules
 from tapnet.inference.uncertainty import Answers, check_confidence
 from tapnet.io.archive import Place
+from tapnet.io.dataset_files import Layout
 from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
 from tapnet.io.molecule_parts import MoleculePart, MoleculeParts
@@ -69,8 +71,8 @@ def predict_inputs(
 
     Args:
         model: a loaded model.
-        inputs: data sets by name or path, files of one graph or matrix, and folders of them. With several inputs, the
-            name of each stands before those of its graphs.
+        inputs: data sets by name or path, files of one graph or matrix, and folders of them; a SMILES, where the model
+            reads molecules. With several inputs, the name of each stands before those of its graphs.
         data_dir: the folder with data sets by name.
         unseen: counts graphs with node categories that no training graph had; without it warnings name them.
         allow_unknown: whether to predict graphs that share no node category (or degree) with the training data, too;
@@ -100,7 +102,10 @@ def predict_inputs(
     for name in inputs:
         prefix = f"{name.rstrip(os.sep)}/" if len(inputs) > 1 else ""
         try:
-            layout = find_graphs(model, name, data_dir)
+            if not path_exists(Path(name)) and (molecule := read_smiles(model, name)) is not None:
+                yield from run.of_dataset(molecule, "")
+                continue
+            layout = _find_graphs(model, name, data_dir)
             folder = name.removesuffix(layout.place.name) if prefix else ""  # of one graph's file
             if layout.kind == "molecules":
                 check_directions(layout, model.card.directed)
@@ -124,6 +129,16 @@ def predict_inputs(
             run.on_error(error)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
+
+
+def _find_graphs(model: SavedModel, name: str, data_dir: str | Path | None) -> Layout:
+    """Of a model that reads molecules nothing is downloaded: what was meant as a SMILES is nobody else's business."""
+    if not reads_molecules(model):
+        return find_graphs(model, name, data_dir)
+    try:
+        return find_graphs(model, name, data_dir, download=False)
+    except DatasetNotFoundError:
+        raise DataError(f"{printable(name)}: no such file, and no valid SMILES ({why_not_valid(name)})") from None
 
 
 class PredictedTable(NamedTuple):

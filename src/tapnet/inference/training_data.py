@@ -9,7 +9,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from tapnet.data._molecule_arrays import ATOM_COLUMNS
+from tapnet.data._molecule_arrays import ATOM_COLUMNS, check_rdkit, is_valid
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, SettingError, TapnetError
 from tapnet.files import reading
@@ -51,6 +51,18 @@ def reads_molecules(model: SavedModel) -> bool:
     """Whether the node categories of a model are those of atoms, as they are made from SMILES."""
     columns = {value[0] for value in model.categories or () if isinstance(value, tuple) and len(value) == 2}
     return bool(columns) and columns <= set(ATOM_COLUMNS)
+
+
+def read_smiles(model: SavedModel, text: str) -> GraphDataset | None:
+    """A molecule as a data set of one; None where the model reads no molecules, or the text is no valid SMILES.
+
+    Raises:
+        SettingError: If the model reads molecules, and RDKit is not installed.
+    """
+    if not reads_molecules(model):
+        return None
+    check_rdkit()
+    return model.to_dataset(GraphDataset.from_smiles([text])) if is_valid(text) else None
 
 
 def load_matrix(model: SavedModel, file: Path) -> GraphDataset:

@@ -927,6 +927,11 @@ function listen() {
   at("larger").addEventListener("click", () => enlarge(at("larger").getAttribute("aria-pressed") !== "true"));
   at("file").addEventListener("click", () => (at("file").value = "")); // the same file again counts as a choice
   at("file").addEventListener("change", (event) => chooseFile(event.target.files[0]));
+  at("molecule").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const smiles = at("smiles").value.trim();
+    if (smiles) chooseFile(new File([smiles], "molecule.smi"));
+  });
   at("save-svg").addEventListener("click", saveSvg);
   at("save-csv").addEventListener("click", saveCsv);
   at("save-json").addEventListener("click", saveJson);
@@ -993,12 +998,18 @@ async function start() {
   for (const id of ["by-class", "by-right"]) at(id).closest("label").hidden = model.task !== "classification";
   const about = `A network trained on ${model.dataset}${fold}; pooling: ${model.pool}${expected}`;
   at("about").textContent = [about, ...model.notes.map((note) => note[0].toUpperCase() + note.slice(1))].join(". ");
-  const kinds = { labels: " with a label on each node", attributes: " with numbers on each node", degrees: "" };
-  at("own-hint").textContent =
-    `GraphML or node-link JSON${kinds[model.features]}, up to ${model.largest_upload >> 20} MB and ` +
-    `${model.most_nodes.toLocaleString("en")} nodes. The file is sent to this server only, and is not stored.`;
+  const kinds = { labels: " with a label on each node", attributes: " with numbers on each node" };
+  at("own-hint").textContent = model.molecules
+    ? "A molecule, or a file with one SMILES (.smi). It is sent to this server only, and is not stored."
+    : `GraphML or node-link JSON${kinds[model.features] ?? ""}, up to ${model.largest_upload >> 20} MB and ` +
+      `${model.most_nodes.toLocaleString("en")} nodes. The file is sent to this server only, and is not stored.`;
+  at("molecule").hidden = !model.molecules;
+  if (model.molecules) {
+    at("own-title").textContent = "Or enter a molecule of your own";
+    at("file").accept = ".smi";
+  }
   if (model.named) {
-    at("number-words").textContent = "Number, file or node";
+    at("number-words").textContent = model.molecules ? "Number or name" : "Number, file or node";
     at("by-number").inputMode = "text";
   }
   at("chooser").open = at("own").open = matchMedia("(min-width: 62rem)").matches;
