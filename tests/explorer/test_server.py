@@ -680,7 +680,7 @@ def test_files_that_have_changed_since_show_numbers(named, tmp_path):
     explorer = Explorer(named.saved, data)
     assert explorer.graph(0, Choice())["nodes"] == ["0", "1", "2"]
     (tmp_path / "c.json").unlink()
-    assert not Explorer(named.saved, data).model()["named"]  # not the files of these graphs
+    assert Explorer(named.saved, data).graphs()["files"] == list(data.graph_names)  # not the files of these graphs
 
 
 def test_the_search_reads_no_more_names_than_it_may(named, monkeypatch):
