@@ -94,6 +94,12 @@ def test_the_verdict_of_systems_that_differ_by_chance_alone():
     )
 
 
+def test_folds_that_could_show_no_possible_difference_say_so():
+    found = tapnet.compare_runs({"a": run(scores=(20.0, 90.0, 50.0)), "b": run(scores=(90.0, 20.0, 60.0))})
+    assert found.smallest_visible_difference > 100
+    assert found.verdict.endswith("would have shown no difference, however large")
+
+
 def test_baselines_alone_have_a_verdict_too():
     found = tapnet.compare_runs({"size": run("size", noisy(85, 0)), "bag": run("bag", noisy(60, 1))})
     assert found.verdict.startswith("bag is worse than size by 24.9 points (95 % interval -26.1 to -23.6, ")

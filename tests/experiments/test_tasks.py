@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tapnet
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.experiments.load_run import load_run
 from tapnet.io.splits import choose_splits
 
@@ -187,3 +187,54 @@ def test_edges_are_part_of_the_data_of_a_model_that_reads_them(mutag):
     assert edges.data != plain.data
     other = replace(mutag, edge_labels=torch.zeros_like(mutag.edge_labels))
     assert tapnet.cross_validate(other, conv="gine", **FEW).results[0].trial.data != edges.data
+
+
+def test_one_fold_has_no_deviation(mutag, tmp_path):
+    found = tapnet.cross_validate(mutag, only_folds=[0], **FEW)
+    assert math.isnan(found.std)
+    assert found.to_dict()["std"] is None
+    assert found.to_dict()["metrics"]["accuracy"]["std"] is None
+    assert "±" not in repr(found)
+    run = tapnet.cross_validate(mutag, only_folds=[0], final=True, out=tmp_path, **FEW)
+    assert tapnet.load_model(run.final).card.cross_validation.std is None
+
+
+def test_the_class_that_f1_is_of_is_named(mutag, tmp_path):
+    found = tapnet.cross_validate(replace(mutag, class_names=("no", "yes")), metric="f1,roc_auc", out=tmp_path, **FEW)
+    values = found.to_dict()
+    assert (values["positive_class"], values["targets"]) == ("yes", ["no", "yes"])
+    assert "(class yes), roc_auc" in repr(found)
+    assert load_run(tmp_path).positive_class == "yes"
+
+
+def test_each_of_several_numbers_has_its_own_score(mutag):
+    y = torch.stack([mutag.nodes_per_graph, 1000 * mutag.nodes_per_graph], dim=1).float()
+    data = replace(mutag, task="regression", y=y, classes=(), class_names=None, target_names=("small", "large"))
+    found = tapnet.cross_validate(data, metric="mae", **FEW)
+    small, large = (found.to_dict()["by_target"][name]["mae"]["mean"] for name in ("small", "large"))
+    assert large > 100 * small
+    assert found.mean == pytest.approx((small + large) / 2)
+    assert "small: mae" in found.by_target_in_words
+
+
+def test_a_metric_that_a_fold_cannot_have_is_said_with_the_fold(mutag):
+    rare = torch.zeros_like(mutag.y)
+    rare[:2] = 1  # two graphs in three folds
+    with pytest.warns(DataNote, match="roc_auc is not defined on the test graphs of fold"):
+        found = tapnet.cross_validate(replace(mutag, y=rare), "size", metric="roc_auc", folds=3)
+    assert found.to_dict()["mean"] is None
+    assert any("roc_auc is not defined" in note for note in found.notes)
+    assert "roc_auc undefined" in repr(found)
+
+
+def test_graphs_of_a_file_of_splits_are_counted_and_named(mutag, tmp_path):
+    file = tmp_path / "splits.json"
+    file.write_text(json.dumps({"train": [1, 2, 3], "validation": [4], "test": [5]}))
+    with pytest.warns(DataNote, match="183 of 188 graphs are in no part"):
+        choose_splits(file, mutag, 10)
+    file.write_text(json.dumps({"train": [1, 2], "validation": [4], "test": [2]}))
+    with pytest.raises(DataError, match="split 0: graph 2 is named twice, in train and in test"):
+        choose_splits(file, mutag, 10)
+    file.write_text(json.dumps({"train": [1, 2], "test": []}))
+    with pytest.raises(DataError, match="test: the list is empty"):
+        choose_splits(file, mutag, 10)

@@ -76,3 +76,21 @@ def test_the_trivial_predictor_knows_only_the_training_targets():
     assert METRICS["accuracy"](y[3:], said) == 0
     numbers = np.array([[1.0], [3], [np.nan], [10]])
     assert trivial_predictions("regression", numbers, np.array([0, 1, 2]), np.array([3]), 0) == [[2.0]]
+
+
+def test_f1_of_several_classes_is_their_mean_on_every_fold():
+    p = np.eye(3)[[0, 1, 1, 0]]
+    y = np.array([0, 0, 1, 1])  # a fold without a graph of the third class
+    assert METRICS["f1"](y, p) == pytest.approx(reference.f1_score(y, p.argmax(1), average="macro"))
+
+
+def test_each_target_has_a_score_of_its_own():
+    y, said = np.array([[0.0, 100], [1, np.nan], [2, 300]]), np.array([[0.0, 110], [1, 0], [2, 310]])
+    assert METRICS["mae"].by_target(y, said) == [0, 10]
+    assert METRICS["mae"](y, said) == 5
+    assert math.isnan(METRICS["mae"].by_target(np.full((2, 1), np.nan), np.zeros((2, 1)))[0])
+
+
+def test_one_fold_has_no_deviation_and_what_is_not_defined_is_said():
+    assert METRICS["accuracy"].in_words(75.0, math.nan) == METRICS["accuracy"].in_words(75.0) == "75.0 %"
+    assert METRICS["roc_auc"].in_words(math.nan, math.nan) == "roc_auc undefined"

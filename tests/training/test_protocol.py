@@ -1,12 +1,14 @@
 """Which graphs each protocol trains, validates and tests on, and which epoch it reports."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
-from tapnet.data.splits import stratified_folds
+from tapnet.data.splits import Split, Splits, split_by_folds, stratified_folds
 from tapnet.errors import SettingError
 from tapnet.training.protocol import readings, reported_reading, split, validation_splits
 
@@ -87,3 +89,29 @@ def test_the_folds_of_a_search_validate_and_nothing_tests(mutag):
     assert sorted(torch.cat([part.validation for part in parts]).tolist()) == list(range(188))
     assert all(len(part.test) == 0 for part in parts)
     assert all(sorted([*part.train.tolist(), *part.validation.tolist()]) == list(range(188)) for part in parts)
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        [range(20, 28)],  # one split
+        [range(20, 28), range(20, 28)],  # the same test graphs twice
+        [range(20, 28), range(24, 30), range(26, 34)],  # hold-outs that overlap
+        [range(94), range(94, 188)],  # the next fold's test graphs are all that could train
+    ],
+)
+def test_no_graph_that_is_tested_chooses_the_epoch(mutag, tests):
+    every = torch.arange(188)
+    parts = [Split(every[~torch.isin(every, test)], None, test) for test in map(torch.tensor, map(list, tests))]
+    dataset = replace(mutag, splits=Splits("mine.json", tuple(parts)))
+    for fold, part in enumerate(parts):
+        train, validation, test = split(dataset, "fair", len(parts), fold)
+        assert test.tolist() == part.test.tolist()
+        assert len(train) > len(validation) > 0
+        assert sorted([*train.tolist(), *validation.tolist()]) == part.train.tolist()
+
+
+def test_folds_that_part_the_graphs_validate_each_other(mutag):
+    folds = stratified_folds(mutag.y, 4)
+    dataset = replace(mutag, splits=Splits("x", tuple(split_by_folds(folds, i, validation=False) for i in range(4))))
+    assert split(dataset, "fair", 4, 3).validation.tolist() == folds[0].tolist()

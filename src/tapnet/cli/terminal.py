@@ -80,6 +80,8 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     if paper and "accuracy" in columns:
         printed = f"; the paper prints {paper} %, over 10 folds, and does not name its protocol"
     console.print(f"\n[bold]{escape(repr(run))}[/]{printed}")
+    if run.by_target:
+        console.print(escape(f"By target: {run.by_target_in_words}"))
     if by_epoch and run.other_readings:
         metric = METRICS[run.metric]
         others = "; ".join(f"{words}: {metric.in_words(*both)}" for words, both in run.other_readings.items())

@@ -30,7 +30,7 @@ from tapnet.experiments.statistics import (
     holm,
     smallest_visible_difference,
 )
-from tapnet.experiments.summary import machines_note, or_null, system_name
+from tapnet.experiments.summary import deviation, machines_note, or_null, system_name
 from tapnet.experiments.trial import digest
 from tapnet.files import printable
 from tapnet.io.load import AnyDataset, check_features, load_dataset
@@ -206,7 +206,7 @@ def compare_runs(
                 name=name,
                 scores=tuple(map(or_null, columns[name])),
                 mean=or_null(means[name]),
-                std=or_null(np.std(columns[name])),
+                std=or_null(deviation(columns[name])),
                 difference=found.get(name),
                 rank=_rank(means, name, METRICS[measure].higher_is_better),
                 seconds=round(sum(r.seconds for r in run.results), 3),
@@ -464,7 +464,9 @@ def _about_systems(table: Comparison, others: Sequence[ComparedSystem]) -> list[
         assert table.smallest_visible_difference is not None
         visible = f"{table.digits(table.smallest_visible_difference)}{unit}"
         seen = f"differences above {visible} would have shown"
-        if said:  # so that a smaller one has been found
+        if table.smallest_visible_difference > metric.range:
+            seen = "so few folds would have shown no difference, however large"
+        elif said:  # so that a smaller one has been found
             seen = f"a true difference of {visible} is found four times in five"
         said += [f"{who} from {table.reference} by more than chance", seen]
     return said

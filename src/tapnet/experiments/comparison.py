@@ -160,7 +160,7 @@ class Comparison:
 
     def _cells(self, system: ComparedSystem) -> tuple[str, ...]:
         """A row of the table in words."""
-        d, mean = system.difference, self.digits(system.mean)
+        d = system.difference
         cells = ["", "", "", "", ""]
         if d is not None:
             interval = "" if d.low is None else f"{self.digits(d.low, '+')} to {self.digits(d.high, '+')}"
@@ -168,7 +168,7 @@ class Comparison:
             cells = [self.digits(d.mean, "+"), interval, *numbers, self.digits(d.smallest_visible)]
         return (
             self.label(system),
-            f"{mean} ± {self.digits(system.std)}" if mean else "undefined",
+            METRICS[self.metric].in_table(system.mean, system.std),
             *cells,
             str(system.rank or ""),
             f"{system.seconds:.0f}",

@@ -278,8 +278,11 @@ def cross_validate(
         names = dict.fromkeys([*setup.metrics, first.test_metric])
         baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
         about_run: dict[str, Any] = {"folder": store.folder, "data": origin, "notes": setup.notes, "baseline": baseline}
-        about_run["splits"] = parts
-        found = replace(found, metrics=setup.metrics, **about_run)
+        about_run |= {"splits": parts, "metrics": setup.metrics, "targets": _target_names(data)}
+        found = replace(found, **about_run)
+        for note in found.undefined:
+            warnings.warn(f"{printable(data.name)}: {note}", DataNote, stacklevel=2)
+        found = replace(found, notes=(*found.notes, *found.undefined))
         write_predictions(store.folder / "predictions.csv", found.results, data)
         found = found if kept else replace(found, folder=None)
         if final:
@@ -290,6 +293,12 @@ def cross_validate(
         if found.baseline_warning and not setup.spec.baseline:
             warnings.warn(f"{printable(data.name)}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
+
+
+def _target_names(data: GraphDataset) -> tuple[str, ...]:
+    """Those of the classes, or of the labels or numbers."""
+    names = data.class_names or data.classes if data.task == "classification" else data.target_names or ()
+    return tuple(printable(name) for name in names)
 
 
 def _origin(data: GraphDataset, folder: Path) -> dict[str, str]:

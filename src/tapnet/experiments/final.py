@@ -190,7 +190,9 @@ def _describe(trial: FinalTrial, dataset: GraphDataset, summary: Summary, ensemb
     more["final"] = FinalRecord(graphs=len(dataset), epochs=trial.training.epochs, **final)
     said = {k: v for k, v in summary.to_dict().items() if k in CrossValidationRecord.model_fields}
     by_fold = [{"fold": r.trial.fold, "epoch": r.reading.epoch, r.metric: r.reading.score} for r in summary.results]
-    measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": by_fold})
+    measured = None  # of a metric that is not defined there is nothing to expect
+    if said["mean"] is not None:
+        measured = CrossValidationRecord(**said | {"rules": summary.rules, "folds": by_fold})
     values = {k: v for k, v in trial.to_dict().items() if k != "trains_on"} | {"fold": None}
     return ModelCard.of(values, dataset, cross_validation=measured, **more)
 

@@ -72,7 +72,8 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
     every = [run.get("metric"), *(named if isinstance(named, dict) else ())]
     metrics = [name for name in dict.fromkeys(every) if isinstance(name, str) and name in METRICS]
     notes = tuple(map(printable, run["notes"])) if isinstance(run.get("notes"), list) else ()
-    about: dict[str, Any] = {"folder": folder, "data": data, "baseline": baseline, "notes": notes}
+    targets = tuple(map(printable, run["targets"])) if isinstance(run.get("targets"), list) else ()
+    about: dict[str, Any] = {"folder": folder, "data": data, "baseline": baseline, "notes": notes, "targets": targets}
     if run.get("protocol") == "nested" and "configs" in run:
         try:
             outer = load_outer_folds(run["folds"], results)

@@ -65,6 +65,10 @@ class NestedValidation(CrossValidation):
         return [float(np.mean(scores)) for scores in np.split(np.asarray(every), ends[:-1])]
 
     @property
+    def _fold_numbers(self) -> list[int]:
+        return [fold.fold for fold in self.outer]
+
+    @property
     def seeds(self) -> list[int]:
         """The seeds of the choices."""
         return list(dict.fromkeys(fold.seed for fold in self.outer))

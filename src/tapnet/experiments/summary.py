@@ -35,6 +35,11 @@ def or_null(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def deviation(scores: Sequence[float]) -> float:
+    """The standard deviation of scores, with NumPy's default of no correction; NaN for one score, which has none."""
+    return float(np.std(scores)) if len(scores) > 1 else math.nan
+
+
 def changed_settings(trial: Trial) -> dict[str, Any]:
     """The settings of the model that are not those of its paper on that data set."""
     usual = find_model(trial.model).make_settings(trial.dataset, {})
@@ -80,10 +85,12 @@ class Summary:
         results: of the folds, one seed after another.
         metrics: the names of those that are reported; the first decides what ``mean``, ``std`` and ``scores`` are. None
             means the one of the results' test curves.
+        targets: the names of the classes, of the labels or of the numbers; empty where they are not known.
     """
 
     results: Sequence[TrialResult]
     metrics: Sequence[str] = ()
+    targets: Sequence[str] = ()
 
     @property
     def metric(self) -> str:
@@ -115,8 +122,53 @@ class Summary:
 
     @property
     def std(self) -> float:
-        """The standard deviation of the scores over the folds, with NumPy's default of no correction."""
-        return float(np.std(self.scores))
+        """The standard deviation of the scores over the folds, without correction; NaN for one fold."""
+        return deviation(self.scores)
+
+    @property
+    def positive_class(self) -> str | None:
+        """Of two classes the last one, of which F1 and average precision are; None for other tasks."""
+        two_classes = self.results[0].trial.task == "classification" and len(self.targets) == 2
+        return self.targets[1] if two_classes else None
+
+    @property
+    def by_target(self) -> dict[str, dict[str, list[float]]]:
+        """Where there are several labels or numbers: by the name of each, the metrics of the folds."""
+        parts = [r.predicted.get("test") for r in self.results]
+        if self.results[0].trial.task == "classification" or len(self.targets) < 2 or None in parts:
+            return {}
+        found: dict[str, dict[str, list[float]]] = {name: {} for name in self.targets}
+        for metric in self.metrics or [self.metric]:
+            rows = [METRICS[metric].by_target(part.y, part.values) for part in parts if part is not None]
+            for name, scores in zip(self.targets, zip(*rows, strict=True), strict=True):
+                found[name][metric] = list(scores)
+        return found
+
+    @property
+    def by_target_in_words(self) -> str:
+        """Mean and deviation of every metric for each of several labels or numbers."""
+        words = []
+        for name, found in self.by_target.items():
+            every = (METRICS[m].in_words(float(np.mean(scores)), deviation(scores)) for m, scores in found.items())
+            words.append(f"{name}: {', '.join(every)}")
+        return "; ".join(words)
+
+    @property
+    def undefined(self) -> list[str]:
+        """A sentence for each metric that is not defined on the test graphs of some folds."""
+        found = []
+        for metric in self.metrics or [self.metric]:
+            where = [i for i, score in enumerate(self.scores_by(metric)) if not math.isfinite(score)]
+            if where:
+                folds = ", ".join(str(fold) for fold in dict.fromkeys(self._fold_numbers[i] for i in where))
+                which = f"fold {folds}" if len(where) == 1 else f"the folds {folds}"
+                found.append(f"{metric} is not defined on the test graphs of {which}, so it has no mean")
+        return found
+
+    @property
+    def _fold_numbers(self) -> list[int]:
+        """The number of the fold of each score."""
+        return [r.trial.fold for r in self.results]
 
     @property
     def seeds(self) -> list[int]:
@@ -170,7 +222,7 @@ class Summary:
         columns.pop(self.reading, None)
         tests = np.array([r.curves[f"test_{self.metric}"] for r in self.results])
         columns[COMMON_EPOCH] = tests[:, best_epoch(self.metric, tests.mean(axis=0).tolist())].tolist()
-        return {words: (float(np.mean(column)), float(np.std(column))) for words, column in columns.items()}
+        return {words: (float(np.mean(column)), deviation(column)) for words, column in columns.items()}
 
     @property
     def diagnostics(self) -> list[PoolDiagnostics]:
@@ -221,8 +273,12 @@ class Summary:
     @property
     def in_words(self) -> str:
         """Mean and deviation of every metric that is reported."""
-        every = {name: self.scores_by(name) for name in self.metrics or [self.metric]}
-        return ", ".join(METRICS[name].in_words(float(np.mean(s)), float(np.std(s))) for name, s in every.items())
+        words = []
+        for name in self.metrics or [self.metric]:
+            scores, metric = self.scores_by(name), METRICS[name]
+            of_class = f" (class {self.positive_class})" if metric.of_last_class and self.positive_class else ""
+            words.append(metric.in_words(float(np.mean(scores)), deviation(scores)) + of_class)
+        return ", ".join(words)
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -253,8 +309,11 @@ class Summary:
             "metric": self.metric,
             "mean": or_null(self.mean),
             "std": or_null(self.std),
-            "metrics": {m: {"mean": or_null(np.mean(v)), "std": or_null(np.std(v))} for m, v in scores.items()},
-            "beside": {words: {"mean": mean, "std": std} for words, (mean, std) in self.other_readings.items()},
+            "metrics": {m: _mean_and_std(v) for m, v in scores.items()},
+            "targets": list(self.targets),
+            "positive_class": self.positive_class,
+            "by_target": {t: {m: _mean_and_std(v) for m, v in of.items()} for t, of in self.by_target.items()},
+            "beside": {words: {"mean": m, "std": or_null(std)} for words, (m, std) in self.other_readings.items()},
             "parameters": self.results[0].parameters if self.has_epochs else None,
             "diagnostics": [asdict(layer) for layer in self.diagnostics],
             "settings": trial.settings.to_dict(),
@@ -289,3 +348,7 @@ class Summary:
         if found is None:
             return {}
         return {"validation": {m: or_null(METRICS[m](found.y, found.values)) for m in self.metrics or [self.metric]}}
+
+
+def _mean_and_std(scores: Sequence[float]) -> dict[str, float | None]:
+    return {"mean": or_null(np.mean(scores)), "std": or_null(deviation(scores))}

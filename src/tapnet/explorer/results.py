@@ -136,10 +136,7 @@ class Results:
         metrics = list(values["metrics"])
         head = ["fold", "seed", *metrics, *(["epoch"] if self.shown.has_epochs else [])]
         rows = [[_score(fold.get(key), key) for key in head] for fold in values["folds"]]
-        means = []
-        for metric in metrics:
-            mean, std = (_score(values["metrics"][metric][key], metric) for key in ("mean", "std"))
-            means.append(f"{mean} ± {std}" if mean else "undefined")
+        means = [METRICS[name].in_table(found["mean"], found["std"]) for name, found in values["metrics"].items()]
         return [head, *rows, ["mean", "", *means, *([""] if self.shown.has_epochs else [])]]
 
     def _settings(self) -> Iterator[list[str]]:

@@ -118,32 +118,29 @@ class Explorer:
         trial, measured = self.saved.card.trial, self.saved.card.cross_validation
         accuracy = measured if measured and measured.metric == "accuracy" else None
         sliders = self._sliders(self._settings)
-        return (
-            sliders
-            | {
-                "dataset": self.saved.name,
-                "pool": getattr(self._settings, "pool", trial.model),
-                "fold": trial.fold,
-                "folds": trial.folds,
-                "task": self.saved.task,
-                "accuracy": accuracy and [round(accuracy.mean, 1), round(accuracy.std, 1)],  # over the folds
-                "score": measured and METRICS[measured.metric].in_words(measured.mean, measured.std),
-                "accuracy_rules": measured.rules[:LONGEST_NOTE] if measured else "",
-                "baseline": measured and measured.baseline,
-                "notes": self._notes(),
-                "largest_class": self._largest_class(),
-                "classes": self._outputs,
-                "features": self.saved.features,
-                "named": bool(self.names.graphs),
-                "molecules": reads_molecules(self.saved),
-                "whole": [isinstance(ratio, int) for ratio in sliders["ratios"]],  # a number of nodes, not a share
-                "graphs": 0 if self.data is None else len(self.data),
-                "missing": self.missing,
-                "most_nodes": MOST_NODES,
-                "no_layers": self.no_layers,
-                "members": self.saved.card.members,
-            }
-        )
+        return sliders | {
+            "dataset": self.saved.name,
+            "pool": getattr(self._settings, "pool", trial.model),
+            "fold": trial.fold,
+            "folds": trial.folds,
+            "task": self.saved.task,
+            "accuracy": accuracy and [round(v, 1) for v in (accuracy.mean, accuracy.std) if v is not None],
+            "score": measured and METRICS[measured.metric].in_words(measured.mean, measured.std),
+            "accuracy_rules": measured.rules[:LONGEST_NOTE] if measured else "",
+            "baseline": measured and measured.baseline,
+            "notes": self._notes(),
+            "largest_class": self._largest_class(),
+            "classes": self._outputs,
+            "features": self.saved.features,
+            "named": bool(self.names.graphs),
+            "molecules": reads_molecules(self.saved),
+            "whole": [isinstance(ratio, int) for ratio in sliders["ratios"]],  # a number of nodes, not a share
+            "graphs": 0 if self.data is None else len(self.data),
+            "missing": self.missing,
+            "most_nodes": MOST_NODES,
+            "no_layers": self.no_layers,
+            "members": self.saved.card.members,
+        }
 
     def _notes(self) -> list[str]:
         """What to know of the accuracy and of the data set."""

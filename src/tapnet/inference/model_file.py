@@ -115,7 +115,7 @@ class CrossValidationRecord(_Part):
     """The accuracy (in percent) or other metric to expect of a model, and how it was measured."""
 
     mean: float
-    std: float
+    std: float | None  # over the folds; None for one fold
     metric: Annotated[str, BeforeValidator(_metric)] = "accuracy"
     protocol: str | None = None
     reading: Word = ""  # which epoch counts, in words

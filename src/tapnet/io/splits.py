@@ -141,7 +141,12 @@ def read_splits(file: Path, graphs: int) -> Splits:
     listed = content if isinstance(content, list) else [content]
     if not listed or not all(isinstance(one, Mapping) for one in listed):
         raise DataError(f"{file}: a list of splits was expected, each with train and test")
-    return Splits(file.name, tuple(_split_in(one, f"{file}, split {i}", graphs) for i, one in enumerate(listed)))
+    parts = tuple(_split_in(one, f"{file}, split {i}", graphs) for i, one in enumerate(listed))
+    named = torch.cat([numbers for part in parts for numbers in part if numbers is not None]).unique()
+    if len(named) < graphs:
+        note = f"{file}: {graphs - len(named)} of {graphs} graphs are in no part of a split and are left out"
+        warnings.warn(note, DataNote, stacklevel=2)
+    return Splits(file.name, parts)
 
 
 def write_splits(file: Path, parts: Sequence[Split]) -> None:
@@ -169,9 +174,13 @@ def _split_in(one: Mapping[str, Any], where: str, graphs: int) -> Split:
     )
     held_out = inner.get("validation", inner.get("val", inner.get("valid")))
     validation = None if held_out is None else _numbers(held_out, f"{where}, validation", graphs)
-    every = torch.cat([train, test] if validation is None else [train, validation, test])
-    if len(every.unique()) != len(every):
-        raise DataError(f"{where}: a graph is named twice")
+    parts = {"train": train, "validation": validation, "test": test}
+    there = {name: numbers for name, numbers in parts.items() if numbers is not None}
+    graph, count = torch.cat(list(there.values())).unique(return_counts=True)
+    if (count > 1).any():
+        twice = int(graph[count > 1][0])
+        named = [name for name, numbers in there.items() for number in numbers.tolist() if number == twice]
+        raise DataError(f"{where}: graph {twice} is named twice, in {named[0]} and in {named[1]}")
     return Split(train, validation, test)
 
 
@@ -180,7 +189,9 @@ def _numbers(values: Any, where: str, graphs: int) -> Tensor:
         numbers: NDArray[Any] = np.asarray(values)
     except ValueError:
         numbers = np.zeros(0)
-    if numbers.ndim != 1 or not len(numbers) or not np.issubdtype(numbers.dtype, np.integer):
+    if isinstance(values, list) and not values:
+        raise DataError(f"{where}: the list is empty; it has to name a graph")
+    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
         raise DataError(f"{where}: a list of the numbers of graphs was expected")
     outside = numbers[(numbers < 0) | (numbers >= graphs)]
     if len(outside):

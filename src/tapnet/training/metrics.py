@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class Metric:
         higher_is_better: whether it is to be large.
         of: what it takes of a prediction: "classes", "probabilities" or "numbers".
         percent: whether it is reported in percent.
+        range: between the lowest and the highest value that it can have, as it is reported.
+        of_last_class: whether, of two classes, it is that of the last one, which counts as the positive one.
     """
 
     name: str
@@ -37,12 +40,25 @@ class Metric:
     higher_is_better: bool = True
     of: str = "classes"
     percent: bool = False
+    range: float = math.inf
+    of_last_class: bool = False
 
     def in_words(self, value: float, deviation: float | None = None) -> str:
-        """A value as it is printed: accuracies in percent, others with three digits and their name."""
+        """A value as it is printed: accuracies in percent, others with three digits and their name.
+
+        A deviation that is None or NaN, as that of one fold, is left out.
+        """
         name = "" if self.name == "accuracy" else f"{self.name} "
-        spread = "" if deviation is None else f" ± {self.digits(deviation)}"
+        if math.isnan(value):
+            return f"{name}undefined"
+        spread = "" if deviation is None or math.isnan(deviation) else f" ± {self.digits(deviation)}"
         return f"{name}{self.digits(value)}{spread}{' %' if self.percent else ''}"
+
+    def in_table(self, value: float | None, deviation: float | None) -> str:
+        """A value and its deviation in a table; of one fold there is no deviation."""
+        if value is None:
+            return "undefined"
+        return self.digits(value) + ("" if deviation is None else f" ± {self.digits(deviation)}")
 
     def digits(self, value: float, sign: str = "") -> str:
         """A value in a table: percents with one digit after the point, others with three; sign ``"+"`` always signs."""
@@ -63,26 +79,33 @@ class Metric:
         Returns:
             NaN where it is not defined, such as the ROC-AUC of graphs of one class.
         """
-        factor = 100.0 if self.percent else 1.0
         if y.ndim == 1:
-            return factor * self._of_one(y, predicted)
+            return self._of_one(y, predicted)
+        defined = [value for value in self.by_target(y, predicted) if np.isfinite(value)]
+        return float(np.mean(defined)) if defined else float("nan")
+
+    def by_target(self, y: Array, predicted: Array) -> list[float]:
+        """The metric of each of several targets, NaN where it is not defined.
+
+        Args:
+            y: ``[n, T]`` labels or numbers with NaN for what is missing.
+            predicted: ``[n, T]`` probabilities of the labels, or numbers.
+        """
         found = []
         for target, column in zip(y.T, predicted.T, strict=True):
             there = ~np.isnan(target)
-            if there.any():
-                one = target[there]
-                known = one.astype(np.int64) if self.of != "numbers" else one
-                value = np.stack([1 - column[there], column[there]], 1) if self.of != "numbers" else column[there]
-                found.append(self._of_one(known, value))
-        defined = [value for value in found if np.isfinite(value)]
-        return factor * float(np.mean(defined)) if defined else float("nan")
+            one, value = target[there], column[there]
+            if self.of != "numbers":
+                one, value = one.astype(np.int64), np.stack([1 - value, value], 1)
+            found.append(self._of_one(one, value) if there.any() else float("nan"))
+        return found
 
     def _of_one(self, y: Array, predicted: Array) -> float:
         given = predicted.argmax(1) if self.of == "classes" else predicted
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is not defined is NaN
             try:
-                return float(self.function(y, given))
+                return (100.0 if self.percent else 1.0) * float(self.function(y, given))
             except ValueError:  # one class only, or NaN among the predictions
                 return float("nan")
 
@@ -116,12 +139,11 @@ def _brier(y: Array, p: Array) -> float:
     return float(np.mean(((p - np.eye(p.shape[1])[y]) ** 2).sum(1)))
 
 
-def _f1(y: Array, predicted: Array) -> float:
+def _f1(y: Array, p: Array) -> float:
+    """Of two classes that of the last one; of more the mean over those that occur."""
     from sklearn.metrics import f1_score
 
-    if max(y.max(initial=0), predicted.max(initial=0)) <= 1:
-        return float(f1_score(y, predicted, zero_division=0))
-    return float(f1_score(y, predicted, average="macro", zero_division=0))
+    return float(f1_score(y, p.argmax(1), average="binary" if p.shape[1] == 2 else "macro", zero_division=0))
 
 
 def _of_sklearn(name: str) -> Callable[[Array, Array], float]:
@@ -158,18 +180,18 @@ _NUMBERS: tuple[Task, ...] = ("regression",)
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", lambda y, p: float(np.mean(y == p)), _CLASSES, percent=True),
-        Metric("balanced_accuracy", _of_sklearn("balanced_accuracy_score"), _CLASSES, percent=True),
-        Metric("roc_auc", _roc_auc, _CLASSES, of="probabilities"),
-        Metric("average_precision", _average_precision, _CLASSES, of="probabilities"),
-        Metric("f1", _f1, _CLASSES),
-        Metric("mcc", _of_sklearn("matthews_corrcoef"), _CLASSES),
+        Metric("accuracy", lambda y, p: float(np.mean(y == p)), _CLASSES, percent=True, range=100),
+        Metric("balanced_accuracy", _of_sklearn("balanced_accuracy_score"), _CLASSES, percent=True, range=100),
+        Metric("roc_auc", _roc_auc, _CLASSES, of="probabilities", range=1),
+        Metric("average_precision", _average_precision, _CLASSES, of="probabilities", range=1, of_last_class=True),
+        Metric("f1", _f1, _CLASSES, of="probabilities", range=1, of_last_class=True),
+        Metric("mcc", _of_sklearn("matthews_corrcoef"), _CLASSES, range=2),
         Metric("log_loss", _log_loss, _CLASSES, higher_is_better=False, of="probabilities"),
         Metric("brier", _brier, _CLASSES, higher_is_better=False, of="probabilities"),
         Metric("mae", _mae, _NUMBERS, higher_is_better=False, of="numbers"),
         Metric("rmse", _rmse, _NUMBERS, higher_is_better=False, of="numbers"),
         Metric("r2", _r2, _NUMBERS, of="numbers"),
-        Metric("spearman", _spearman, _NUMBERS, of="numbers"),
+        Metric("spearman", _spearman, _NUMBERS, of="numbers", range=2),
     )
 }
 DEFAULT_METRIC: dict[Task, str] = {"classification": "accuracy", "multilabel": "roc_auc", "regression": "rmse"}

@@ -26,7 +26,8 @@ def split(dataset: GraphDataset, protocol: Protocol, folds: int, fold: int, fold
     """Splits the graphs for one fold: ``paper`` trains on all other folds, ``fair`` keeps the next one for validation.
 
     ``nested`` keeps a tenth of the other folds for validation. Splits of the user's own may name the graphs that
-    validate.
+    validate; else the next fold validates in ``fair`` if none of its graphs are tested, and a tenth of the training
+    graphs if some are.
 
     Args:
         dataset: The graphs, with the user's own splits if there are any.
@@ -57,9 +58,11 @@ def splits(
     if fold_seed and own.groups is not None:
         drawn = grouped_folds(own.groups, folds, fold_seed, dataset.y)
         own = replace(own, parts=tuple(split_by_folds(drawn, i, validation=False) for i in range(folds)))
-    if protocol == "nested":
-        return (_with_hold_out(dataset, own.parts[number], fold_seed) for number in numbers)
-    return (_with_or_without_validation(own.parts, number, protocol) for number in numbers)
+    if protocol == "paper":
+        return (_without_validation(own.parts[number]) for number in numbers)
+    if protocol == "fair" and _validate_each_other(own.parts):
+        return (_validated_by_next(own.parts, number) for number in numbers)
+    return (_with_hold_out(dataset, own.parts[number], fold_seed) for number in numbers)
 
 
 def _with_hold_out(dataset: GraphDataset, part: Split, seed: int) -> Split:
@@ -93,18 +96,26 @@ def validation_splits(dataset: GraphDataset, folds: int) -> Splits:
     return Splits(f"{name}, for validation", tuple(Split(p.train, p.test, p.test[:0]) for p in whole))
 
 
-def _with_or_without_validation(parts: Sequence[Split], fold: int, protocol: Protocol) -> Split:
-    """A split of the user's own: without one for validation, ``fair`` takes the test graphs of the next fold."""
-    train, validation, test = parts[fold]
-    if protocol == "paper" and validation is not None:
-        return Split(torch.cat([train, validation]).sort().values, None, test)
-    if protocol == "fair" and validation is None:
-        validation = parts[(fold + 1) % len(parts)].test
-        kept = torch.ones(int(max(train.max(), validation.max())) + 1, dtype=torch.bool).index_fill_(
-            0, validation, False
-        )
-        return Split(train[kept[train]], validation, test)
-    return Split(train, validation, test)
+def _without_validation(part: Split) -> Split:
+    """The split with its validation graphs, if it has some, among those that train."""
+    if part.validation is None:
+        return part
+    return Split(torch.cat([part.train, part.validation]).sort().values, None, part.test)
+
+
+def _validate_each_other(parts: Sequence[Split]) -> bool:
+    """Whether no fold has validation graphs, and the test graphs of the next one are some of those that train."""
+    if any(part.validation is not None for part in parts):
+        return False
+    pairs = ((part.train, parts[(i + 1) % len(parts)].test) for i, part in enumerate(parts))
+    return all(len(test) < len(train) and bool(torch.isin(test, train).all()) for train, test in pairs)
+
+
+def _validated_by_next(parts: Sequence[Split], fold: int) -> Split:
+    """The split with the test graphs of the next fold for validation."""
+    train, _, test = parts[fold]
+    validation = parts[(fold + 1) % len(parts)].test
+    return Split(train[~torch.isin(train, validation)], validation, test)
 
 
 MOST_FOLDS = 10_000
