@@ -238,3 +238,8 @@ def test_graphs_of_a_file_of_splits_are_counted_and_named(mutag, tmp_path):
     file.write_text(json.dumps({"train": [1, 2], "test": []}))
     with pytest.raises(DataError, match="test: the list is empty"):
         choose_splits(file, mutag, 10)
+
+
+def test_what_was_said_when_the_data_were_read_stays_with_the_result(mutag):
+    found = tapnet.cross_validate(replace(mutag, notes=("3 rows are left out",)), "majority", folds=3)
+    assert found.to_dict()["notes"][0] == "3 rows are left out"

@@ -48,7 +48,8 @@ class CrossValidation(Summary):
         data: where the data came from, and their checksum.
         baseline: by metric, what always predicting the majority class (or the mean) of the training graphs gives on the
             same test folds, None where that is not defined; None for a run that was stored without it.
-        notes: what there is to know of the data: what is not used, copies of a graph in several folds.
+        notes: what there is to know of the data: what was left out when they were read, what is not used, copies of a
+            graph in several folds.
         splits: the graphs that train, validate and test in each fold; None for a run that was loaded.
 
     Its properties are those of `Summary`: ``mean``, ``std``, ``scores``, ``rules``, ``other_readings``.
@@ -277,7 +278,8 @@ def cross_validate(
         ]
         names = dict.fromkeys([*setup.metrics, first.test_metric])
         baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
-        about_run: dict[str, Any] = {"folder": store.folder, "data": origin, "notes": setup.notes, "baseline": baseline}
+        notes = tuple(dict.fromkeys((*map(printable, data.notes), *setup.notes)))
+        about_run: dict[str, Any] = {"folder": store.folder, "data": origin, "notes": notes, "baseline": baseline}
         about_run |= {"splits": parts, "metrics": setup.metrics, "targets": _target_names(data)}
         found = replace(found, **about_run)
         for note in found.undefined:
