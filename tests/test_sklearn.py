@@ -487,7 +487,7 @@ def test_numbers_that_look_one_hot_in_one_graph_stay_numbers():
 
 def test_categories_of_any_kind_are_told_apart(families):
     rng = np.random.default_rng(1)
-    kinds = (1, "1", None, ("a", 1), frozenset({"a", "b"}), 2.5)
+    kinds = (1, "1", ("a", 1), frozenset({"a", "b"}), 2.5)
     graphs = [named(nx.path_graph(6), rng, kinds) for _ in range(8)]
     model = small(epochs=1).fit(graphs, [0, 1] * 4)
     assert model.n_features_in_ == len(kinds)
@@ -522,6 +522,39 @@ def test_new_degrees_in_a_fold_are_no_reason_to_warn():
     assert len(scores) == 3
 
 
+def without_label(graph):
+    graph = graph.copy()
+    graph.nodes[max(graph, key=str)]["label"] = None
+    return graph
+
+
+def test_a_graph_to_predict_has_no_label_that_is_none(families, fitted):
+    with pytest.raises(DataError, match="graph 1: the 'label' of the node .* is None, where a category belongs"):
+        fitted.predict([families[0][0], without_label(families[0][1])])
+
+
+def test_the_score_names_a_class_that_is_none(families, fitted):
+    graphs, y = families
+    with pytest.raises(DataError, match=r"y\[2\] is None, where a class belongs"):
+        fitted.score(graphs[:3], [*y[:2], None])
+
+
+@pytest.mark.parametrize("y", [np.ones(30), np.full((30, 2), 4.5)])
+def test_a_constant_target_is_fitted_with_a_warning(families, y):
+    with pytest.warns(UserWarning, match="graphs: every graph has the same targets; there is nothing to learn"):
+        model = TAPRegressor(epochs=1, hidden_channels=4, random_state=0).fit(families[0], y)
+    assert model.predict(families[0][:2]).shape == y[:2].shape
+
+
+def test_parallel_edges_are_said(families):
+    graphs = [nx.MultiGraph(graph) for graph in families[0]]
+    for graph in graphs:
+        nx.set_edge_attributes(graph, "a", "label")
+    graphs[3].add_edge(*next(iter(graphs[3].edges()))[:2], label="b")
+    with pytest.warns(DataNote, match="1 edge is given several times with different labels: the first counts"):
+        small(epochs=1).fit(graphs, families[1])
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -554,6 +587,9 @@ def test_new_degrees_in_a_fold_are_no_reason_to_warn():
         (lambda g, y: (g, None), 'graph 0 has no class: give y, or set graph.graph\\["y"\\]'),
         (lambda g, y: ([as_pyg(one) for one in g], None), "graph 0 has no class: give y, or set data.y"),
         (lambda g, y: ([*g[:-1], nx.path_graph(3)], y), "graph 29: the node 0 has no attribute 'label'; others have"),
+        (lambda g, y: (g, [*y[:-1], None]), r"y\[29\] is None, where a class belongs"),
+        (lambda g, y: (g, np.array([*y[:-1], np.nan], object)), r"y\[29\] is nan, where a class belongs"),
+        (lambda g, y: ([*g[:-1], without_label(g[-1])], y), "graph 29: the 'label' of the node .* is None"),
     ],
 )
 def test_wrong_input_is_a_value_error_in_one_sentence(families, make, reason):

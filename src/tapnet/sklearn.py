@@ -524,7 +524,7 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
                 raise DataError(f"the model has {len(self.classes_)} labels; y has other ones")
             right = (self.predict(X) == labels.y) | np.isnan(labels.y)
             return float(np.average(right.all(axis=1), weights=sample_weight))
-        given = column_or_1d(_targets(check_graphs(X), y))
+        given = _checked_classes(column_or_1d(_targets(check_graphs(X), y)))
         for words, numbers in ((self.classes_, given), (given, self.classes_)):
             if all(isinstance(v, str) for v in words.tolist()) and not any(
                 isinstance(v, str) for v in numbers.tolist()
@@ -573,6 +573,10 @@ class TAPRegressor(RegressorMixin, _TAPEstimator):  # type: ignore[misc]
         Raises:
             SettingError: for a parameter that does not fit, or training that diverged.
             DataError: for graphs or numbers that cannot be learned from.
+
+        Warns:
+            DataNote: for what is not used of the graphs, and for graphs that are all the same.
+            UserWarning: if every graph has the same targets.
         """
         self._settings()
         graphs = check_graphs(X)
@@ -583,6 +587,10 @@ class TAPRegressor(RegressorMixin, _TAPEstimator):  # type: ignore[misc]
             names = ("target",) if rows.size(1) == 1 else tuple(f"target {i}" for i in range(rows.size(1)))
             dataset = replace(dataset, target_names=names)
         self._one_column = targets.ndim == 1
+        try:
+            require_targets(dataset)
+        except DataError as constant:  # which scikit-learn's regressors fit, too
+            warnings.warn(str(constant), stacklevel=2)
         self._fit(graphs, dataset, None, _checked_weight(sample_weight, len(targets)))
         self.n_outputs_ = rows.size(1)
         return self
@@ -682,11 +690,19 @@ def _targets(graphs: Any, y: ArrayLike | None) -> Any:
 
 def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The classes, sorted, and the number of each graph's."""
-    y = column_or_1d(y, warn=True)
+    y = _checked_classes(column_or_1d(y, warn=True))
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     check_classes("y", classes.tolist(), len(y))
     return classes, codes.astype(np.int64)
+
+
+def _checked_classes(y: NDArray[Any]) -> NDArray[Any]:
+    """Classes of any kind; a DataError names the first that is None or NaN."""
+    for i, value in enumerate(y.tolist() if y.dtype == object else ()):
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            raise DataError(f"y[{i}] is {value}, where a class belongs")
+    return y
 
 
 def _listed(values: NDArray[Any]) -> str:

@@ -94,7 +94,9 @@ def test_stored_runs_are_compared_if_their_conditions_are_the_same(compared):
         (["MUTAG", "PTC", "--systems", "gin"], "one data set", 2),
         (["MUTAG", "--systems", "gni"], "did you mean gin?", 2),
         (["MUTAG", "--systems", "gin", "--plot", "a.gif"], "--plot is a .png", 2),
-        (["nothing", "nowhere"], "not the folder of a cross-validation", 1),
+        (["nothing", "nowhere"], "nothing: no such folder", 1),
+        ([".", "."], "not the folder of a cross-validation", 1),
+        (["MUTAG", "--systems", "gin", "--configs", 3], "--configs is an option of the protocol nested", 2),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, words, message, code):

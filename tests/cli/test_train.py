@@ -156,6 +156,8 @@ def test_train_takes_every_setting(tmp_path):
         ("--pool topkk", 2, "not 'topkk'; did you mean topk?"),
         ("--out /proc/nowhere", 1, "cannot be written"),
         ("--out README.md", 1, "README.md: is a file; results go into a folder"),
+        ("--configs 3", 2, "--configs is an option of the protocol nested, not of fair"),
+        ("--protocol paper --search random", 2, "--search is an option of the protocol nested, not of paper"),
         ("--final both", 2, "(both); --final takes single or ensemble"),
         ("--data-dir no-such-folder", 2, "--data-dir: no-such-folder is not a folder"),
     ],

@@ -39,6 +39,16 @@ def test_train_takes_the_settings_and_options_override_them(tuned):
     assert (other["settings"]["hidden_channels"], other["epochs"]) == (4, 1)
 
 
+def test_the_command_that_is_proposed_names_the_data_as_the_user_did(tmp_path):
+    (tmp_path / "my set.csv").write_text("\n".join(["smiles,y", *(f"{'C' * (i % 7 + 1)},{i % 2}" for i in range(20))]))
+    quick = ("--model", "size", "--configs", "1", "--jobs", "1", "--out", "out")
+    done = tapnet("tune", "my set.csv", *quick, folder=tmp_path)
+    assert "tapnet train 'my set.csv' --settings FILE" in done.stdout
+    assert "the best of 1 configuration on" in done.stdout
+    found = json.loads(tapnet("tune", "my set.csv", *quick, "--json", folder=tmp_path).stdout)
+    assert found["dataset"] == "my set"
+
+
 @pytest.mark.parametrize(
     ("content", "words", "fact", "code"),
     [

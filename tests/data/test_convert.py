@@ -98,3 +98,136 @@ def test_several_attributes_are_there_at_every_node(features):
         GraphDataset.from_networkx([graph], [0], node_label=["kind", "size"], features=features)
     with pytest.raises(DataError, match="not every edge has the attribute 'order'"):
         GraphDataset.from_networkx([graph], [0], edge_label=["order"])
+
+
+# ---- values that are wrong, with their place ----
+
+
+def named_path(key, values, of="node"):
+    """A ring without anything, and a path from a to c whose nodes (or edges) have these values."""
+    graph = nx.path_graph(["a", "b", "c"])
+    places = list(graph) if of == "node" else list(graph.edges)
+    good = nx.cycle_graph(3)
+    for one, set_values in ((good, dict.fromkeys(good if of == "node" else good.edges, values[0])), (graph, None)):
+        found = set_values or dict(zip(places, values, strict=True))
+        (nx.set_node_attributes if of == "node" else nx.set_edge_attributes)(one, found, key)
+    return [good, graph]
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "of", "reason"),
+    [
+        ("label", ["C", None, "O"], "node", "graph 1: the 'label' of the node 'b' is None, where a category belongs"),
+        ("label", ["s", None], "edge", "graph 1: the 'label' of the edge from 'b' to 'c' is None, where a category"),
+        ("attributes", [[1, 2], None, [1, 2]], "node", "graph 1: the 'attributes' of the node 'b' is None, where 2"),
+        ("attributes", [[1, 2], [1], [1, 2]], "node", r"graph 1: the 'attributes' of the node 'b' is \[1\], where 2"),
+        (
+            "attributes",
+            [1.5, [1.0, 2], 2],
+            "node",
+            r"graph 1: the 'attributes' of the node 'b' is \[1.0, 2\], where a finite number",
+        ),
+        (
+            "attributes",
+            [1.5, "x", 2],
+            "node",
+            "graph 1: the 'attributes' of the node 'b' is 'x', where a finite number",
+        ),
+        (
+            "attributes",
+            [1, 2, float("nan")],
+            "node",
+            "graph 1: the 'attributes' of the node 'c' is nan, where a finite",
+        ),
+        (
+            "attributes",
+            [[1], [2], [1e99]],
+            "node",
+            r"graph 1: the 'attributes' of the node 'c' is \[1e\+99\], where a finite",
+        ),
+        (
+            "attributes",
+            [[1], [float("inf")]],
+            "edge",
+            r"graph 1: the 'attributes' of the edge from 'b' to 'c' is \[inf\]",
+        ),
+    ],
+)
+def test_a_value_of_networkx_that_is_wrong_is_named_with_graph_and_place(key, values, of, reason):
+    with pytest.raises(DataError, match=reason):
+        GraphDataset.from_networkx(named_path(key, values, of), [0, 1])
+
+
+@pytest.mark.parametrize("of", ["node", "edge"])
+def test_a_part_of_a_label_is_not_none(of):
+    graphs = named_path("size", [1, None, 2][: 3 if of == "node" else 2], of)
+    for graph in graphs:
+        nx.set_node_attributes(graph, "a", "kind")
+        nx.set_edge_attributes(graph, "a", "kind")
+    with pytest.raises(DataError, match=f"graph 1: the 'size' of the {of} .*b.* is None, where a category belongs"):
+        GraphDataset.from_networkx(graphs, [0, 1], **{f"{of}_label": ["kind", "size"]})
+
+
+def test_attributes_of_any_shape_are_one_row_a_node():
+    for values in (
+        [1, 2, 3],
+        [[1], [2], [3]],
+        np.eye(3),
+        [torch.ones(2)] * 3,
+        [np.float32(1), True, 2],
+        [[[1, 2]]] * 3,
+    ):
+        graph = nx.path_graph(3)
+        nx.set_node_attributes(graph, dict(enumerate(values)), "attributes")
+        found = GraphDataset.from_networkx([graph], [0]).node_attributes
+        assert torch.equal(found, torch.stack([torch.as_tensor(v, dtype=torch.float32).reshape(-1) for v in values]))
+
+
+def test_attributes_that_are_not_finite_are_named_with_graph_and_node():
+    good = {"edge_index": PAIR, "y": torch.tensor([1])}
+    x = torch.tensor([[0.5], [torch.nan]])
+    with pytest.raises(DataError, match="graph 1: NaN or infinite among the node attributes of node 1"):
+        GraphDataset.from_pyg([Data(x=torch.rand(2, 1), **good), Data(x=x, **good)])
+    with pytest.raises(
+        DataError, match="graph 1: NaN or infinite among the edge attributes of the edge from node 1 to 0"
+    ):
+        GraphDataset.from_pyg([Data(x=torch.rand(2, 1), edge_attr=e, **good) for e in (torch.rand(2, 1), x)])
+
+
+# ---- parallel edges ----
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_parallel_edges_with_different_labels_are_said(directed):
+    graph = (nx.MultiDiGraph if directed else nx.MultiGraph)()
+    for label, weight in (("a", 1.0), ("b", 4.0)):
+        graph.add_edge(0, 1, label=label, weight=weight, attributes=[weight])
+    graph.add_edge(1, 2, label="a", weight=2.0, attributes=[1])
+    graph.add_edge(1, 2, label="a", weight=2.0, attributes=[1])
+    dataset = GraphDataset.from_networkx([graph], [0], directed=directed)
+    assert [dataset.edge_label_values[i] for i in dataset.edge_labels] == ["a"] * (2 if directed else 4)
+    assert sorted(dataset.edge_weight.tolist()) == ([2, 2.5] if directed else [2, 2, 2.5, 2.5])
+    assert dataset.num_edges == (2 if directed else 4)
+    parallel = "1 edge is given several times with different labels and attributes: the first counts"
+    assert sum(parallel in note for note in dataset.notes) == 1
+    graph.edges[0, 1, 1]["label"] = "a"
+    found = GraphDataset.from_networkx([graph], [0], directed=directed).notes
+    assert sum("with different attributes: the first" in note for note in found) == 1
+    del graph.edges[0, 1, 1]["attributes"]
+    assert not any("the first" in note for note in GraphDataset.from_networkx([graph], [0], directed=directed).notes)
+
+
+def test_an_edge_in_two_directions_keeps_both_labels_and_nothing_is_said():
+    graph = nx.DiGraph([(0, 1, {"label": "a"}), (1, 0, {"label": "b"}), (0, 0, {"label": "c"}), (1, 2, {"label": "a"})])
+    dataset = GraphDataset.from_networkx([graph], [0])
+    assert [dataset.edge_label_values[i] for i in dataset.edge_labels] == ["a", "b", "a", "a"]
+    assert not any("the first" in note for note in dataset.notes)
+
+
+def test_parallel_edges_that_pyg_gives_in_both_directions_are_counted_once():
+    twice = torch.cat([PAIR, PAIR], dim=1)
+    attributes = torch.tensor([0, 0, 1, 1])
+    for directed, count in ((False, "1 edge is"), (True, "2 edges are")):
+        data = Data(x=torch.tensor([0, 1]), edge_index=twice, edge_attr=attributes, y=0)
+        (note,) = GraphDataset.from_pyg([data], directed=directed).notes
+        assert f"{count} given several times with different labels" in note

@@ -160,7 +160,7 @@ def test_networkx_graphs_with_names_strings_and_direction():
         GraphDataset.from_networkx([graph], [0, 1])
     assert GraphDataset.from_networkx([graph, graph], torch.tensor([0, 0])).num_classes == 1
     nx.set_node_attributes(graph, {"a": [1], "b": [1, 2], "c": [1]}, "attributes")
-    with pytest.raises(DataError, match="'attributes' is not the same number of numbers"):
+    with pytest.raises(DataError, match=r"graph 0: the 'attributes' of the node 'b' is \[1, 2\]"):
         GraphDataset.from_networkx([graph], [0])
 
 

@@ -129,3 +129,38 @@ def test_classes_that_differ_only_in_case_or_spaces_are_remarked():
     assert "'Yes', 'yes'" in remark
     assert "'No  way', 'no way'" in remark
     assert not detect_task({"p": ["yes", "no", "no "]}).remarks
+
+
+@pytest.mark.parametrize("unit", ["mg/L", " mg/L", "%", " °C", " µM", " g/m3", " mg per L"])
+def test_classes_that_look_like_numbers_with_a_unit_are_remarked(unit):
+    cells = ["", *(f"{i}.03{unit}" for i in range(5))]
+    found = detect_task({"sol": cells}, rows=[f"t.csv:{i}" for i in range(2, 8)])
+    assert (found.task, len(found.classes)) == ("classification", 5)
+    (remark,) = found.remarks
+    assert all(words in remark for words in ("sol", repr(cells[1]), "t.csv:3", "unit"))
+    with pytest.raises(DataError, match=r"t\.csv:3: sol: .*unit"):
+        detect_task({"sol": cells}, "regression", rows=[f"t.csv:{i}" for i in range(2, 8)])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["5 mg", "10 mg", "5 mg"],  # doses
+        ["1st", "2nd", "3rd"],
+        [f"1.{i}.{j}.1" for i in range(4) for j in range(4)],
+        [f"{i}{letter}" for i in (1, 2) for letter in "abcdefg"],
+        ["1.5 mg", "low", "high", "low"],
+        [*(f"{i}e5" for i in range(12)), *["x"] * 12],
+    ],
+)
+def test_other_classes_with_digits_are_not(cells):
+    assert not detect_task({"p": cells}).remarks
+
+
+def test_one_label_is_one_column():
+    assert "1 yes/no column (" in detect_task({"p": [0, 1, 1]}, "multilabel").note
+
+
+def test_an_infinite_number_is_called_so():
+    with pytest.raises(DataError, match="row 1: p: 'inf' .*finite"):
+        detect_task({"p": ["0.5", "inf"]}, "regression")

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import shutil
 import sys
 import tracemalloc
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -201,6 +203,112 @@ def test_a_model_of_matrices_remembers_its_threshold_and_reads_single_ones(tmp_p
         model.predict(tmp_path / "edges.csv")
 
 
+# ---- what one bad file does to the others ----
+
+
+@pytest.fixture(scope="module")
+def strengths(tmp_path_factory):
+    """A folder of weighted matrices, one of them without edges, and a model that reads the sums of their weights."""
+    folder = tmp_path_factory.mktemp("strengths") / "M"
+    folder.mkdir()
+    for number in range(8):
+        half = np.triu(np.random.default_rng(number).uniform(0.1, 2, size=(6, 6)), 1)
+        np.save(folder / f"m{number}.npy", (half + half.T) * (number != 5))
+    lines = [f"m{number},{number % 2}" for number in range(8)]
+    (folder / "targets.csv").write_text("\n".join(["file,ill", *lines]))
+    return folder, saved_model(tapnet.load_dataset(folder), folder.parent / "m.safetensors")
+
+
+def predicted(model, *inputs):
+    """The graphs that were predicted with their rows, the errors, and how many other graphs were left out."""
+    errors, left_out = [], []
+    groups = list(predict_inputs(model, list(map(str, inputs)), on_error=errors.append, on_left_out=left_out.append))
+    rows = [row for group in groups for row in group.probabilities.tolist()]
+    return dict(zip([g for group in groups for g in group.graphs], rows, strict=True)), errors, sum(left_out)
+
+
+def test_the_sum_of_weights_is_computed_also_where_all_are_1_or_there_are_none(strengths, tmp_path):
+    folder, model = strengths
+    assert model.card.attribute_names == ("strength",)
+    together = predicted(model, folder)[0]
+    alone, errors, _ = predicted(model, folder / "m5.npy")
+    assert not errors
+    assert alone["m5.npy"] == pytest.approx(together["m5.npy"], abs=1e-6)
+    ones = np.ones((6, 6))
+    (tmp_path / "ones").mkdir()
+    (tmp_path / "mixed").mkdir()
+    np.save(tmp_path / "ones" / "a.npy", ones > 0)
+    np.save(tmp_path / "mixed" / "a.npy", ones)
+    np.save(tmp_path / "mixed" / "b.npy", 2 * ones)
+    expected = predicted(model, tmp_path / "mixed")[0]["a.npy"]
+    for place in (tmp_path / "ones", tmp_path / "ones" / "a.npy"):
+        assert predicted(model, place)[0]["a.npy"] == pytest.approx(expected, abs=1e-6)
+    assert len(model.explain("a", dataset=tmp_path / "ones").nodes) == 6
+
+
+def test_one_bad_matrix_is_named_and_the_others_are_predicted(strengths, tmp_path):
+    folder, model = strengths
+    whole = predicted(model, folder)[0]
+    copy = shutil.copytree(folder, tmp_path / "M")
+    bad = np.load(copy / "m3.npy")
+    bad[1, 2] = np.nan
+    np.save(copy / "m3.npy", bad)
+    (copy / "m6.npy").write_bytes(b"nothing")
+    found, errors, _ = predicted(model, copy)
+    assert found == {
+        name: pytest.approx(row, abs=1e-6) for name, row in whole.items() if name not in ("m3.npy", "m6.npy")
+    }
+    assert [str(error).partition(": ")[0] for error in errors] == [str(copy / "m3.npy"), str(copy / "m6.npy")]
+    with pytest.raises(DataError, match=r"m3\.npy: nan in row 2, column 3"):
+        model.predict(copy)
+    for file in copy.glob("*.npy"):
+        file.write_bytes(b"nothing")
+    found, errors, _ = predicted(model, copy)
+    assert (found, len(errors)) == ({}, 8)
+
+
+def test_a_bad_table_of_nodes_is_the_error_of_its_matrix(strengths, tmp_path):
+    folder, _ = strengths
+    copy = shutil.copytree(folder, tmp_path / "M")
+    for number in range(8):
+        rows = [f"n{node},{node / 3 + number}" for node in range(6)]
+        (copy / f"m{number}.nodes.csv").write_text("\n".join(["node,age", *rows]))
+    model = saved_model(tapnet.load_dataset(copy), tmp_path / "m.safetensors")
+    (copy / "m2.nodes.csv").write_text("node,age\nn0,1\n")
+    found, errors, _ = predicted(model, copy)
+    assert len(found) == 7
+    assert [str(copy / "m2.nodes.csv") in str(error) for error in errors] == [True]
+
+
+def test_the_graphs_of_a_data_set_that_does_not_fit_are_counted(strengths, run, tmp_path):
+    folder, model = strengths
+    found, errors, others = predicted(model, "MUTAG", folder / "m0.npy")
+    assert (len(found), len(errors), others) == (1, 1, 187)
+    (tmp_path / "new.csv").write_text("smiles\nCCO\nCN\nCCC\n")
+    found, errors, others = predicted(model, tmp_path / "new.csv")
+    assert (len(found), len(errors), others) == (0, 1, 2)
+    found, errors, others = predicted(tapnet.load_model(run), folder)
+    assert (len(found), len(errors), others) == (0, 1, 7)
+
+
+def test_what_is_not_used_is_said_once_though_a_file_is_bad(tmp_path):
+    folder = weighted_folder(tmp_path / "g")
+    for file in folder.glob("*.json"):
+        graph = json.loads(file.read_text())
+        for number, node in enumerate(graph["nodes"]):
+            node["remark"] = f"{file.stem} {number}"
+        file.write_text(json.dumps(graph))
+    model = saved_model(tapnet.load_dataset(folder), tmp_path / "g.safetensors")
+    graph = json.loads((folder / "g04.json").read_text())
+    graph["nodes"][1]["label"] = None
+    (folder / "g04.json").write_text(json.dumps(graph))
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        found, errors, _ = predicted(model, folder)
+    assert (len(found), len(errors)) == (11, 1)
+    assert sum("the node features are" in str(note.message) for note in notes) == 1
+
+
 # ---- tables of molecules in parts ----
 
 MANY = ["CCO", "C1CC", "", "CN", "OCC", "CCCCO", "[Pu]", "c1ccccc1O", "x", "[Na+].[Cl-]", "CCN", "N", "O=C=O"]
@@ -294,3 +402,15 @@ def test_what_was_meant_as_a_smiles_is_never_asked_for_on_the_network(molecules,
     assert list(predict_inputs(molecules[0], ["CCO(", "C/C=C/(", "unknown"], on_error=errors.append)) == []
     assert [str(error).partition(":")[0] for error in errors] == ["CCO(", "C/C=C/(", "unknown"]
     assert all("no valid SMILES" in str(error) for error in errors)
+
+
+def test_columns_that_a_table_has_already_keep_their_names(molecules, tmp_path):
+    saved, _ = molecules
+    (tmp_path / "0.csv").write_text("smiles,p(ring)\nCCO,mine\n")
+    for i in range(2):
+        found = predict_table(saved, tmp_path / f"{i}.csv")
+        with (tmp_path / f"{i + 1}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([found.header, *found.rows])
+    assert len(set(found.header)) == len(found.header)
+    assert {"prediction", "prediction (2)", "p(ring)", "p(ring) (2)", "p(ring) (3)"} <= set(found.header)
+    assert found.rows[0][1] == "mine"

@@ -796,6 +796,95 @@ def test_an_attribute_that_one_node_lacks_is_named_with_that_node(tmp_path):
         GraphDataset.from_networkx([graphs["b"]], ["y"], features="labels")
 
 
+def notes_on(folder):
+    """The notes of a folder of graphs, the same in parts."""
+    found = read(folder)
+    assert_same_as_whole(said_by(lambda: in_parts(folder, whole=True)), found)
+    return "\n".join(found.notes)
+
+
+def person(size, **more):
+    graph = nx.cycle_graph(size)
+    for node in graph:
+        graph.nodes[node].update(role=("boss", "staff")[node % 2], name=f"n{node}", age=20.5 + node, **more)
+    for u, v in graph.edges:
+        graph.edges[u, v].update(label=("call", "mail")[u % 2], weight=1.5 + u, length=u / 4)
+    return graph
+
+
+@pytest.mark.parametrize("ending", ["json", "graphml"])
+@pytest.mark.parametrize(
+    ("of", "attribute", "reason"),
+    [
+        ("nodes", "role", "node attribute role (node '1' of b.{} has none)"),
+        ("nodes", "age", "node attribute age (node '1' of b.{} has none)"),
+        ("edges", "weight", "edge attribute weight (the edge from '1' to '2' of b.{} has none)"),
+        ("edges", "label", "edge attribute label (the edge from '1' to '2' of b.{} has none)"),
+        ("edges", "length", "edge attribute length (the edge from '1' to '2' of b.{} has none)"),
+    ],
+)
+@pytest.mark.parametrize("null", [True, False])
+def test_what_is_missing_once_is_left_aside_with_the_place(tmp_path, of, attribute, reason, null, ending):
+    folder = tmp_path / "MINE"
+    graphs = {name: person(size) for name, size in zip("abc", (3, 4, 5), strict=True)}
+    place = getattr(graphs["b"], of)[1 if of == "nodes" else (1, 2)]
+    del place[attribute]
+    if null and ending == "json":
+        place[attribute] = None
+    for name, graph in graphs.items():
+        write(graph, folder / f"{name}.{ending}")
+    notes = notes_on(folder)
+    assert reason.format(ending) in notes.partition("left aside: ")[2]
+    assert notes.count(" has none") == 1
+
+
+def test_what_a_whole_file_lacks_is_left_aside_with_its_name(tmp_path):
+    folder = folder_of(tmp_path, a=person(3), b=person(4, town="Bonn"), c=person(3, town="Ulm"), d=nx.path_graph(1))
+    write(person(3, town="Bonn"), folder / "d.json")
+    assert "node attribute town (no node of a.json has it)" in notes_on(folder)
+    lonely = nx.Graph()
+    lonely.add_nodes_from(person(3).nodes(data=True))
+    plain = person(3, town="Bonn")
+    for u, v in plain.edges:
+        del plain.edges[u, v]["weight"]
+    folder = folder_of(tmp_path / "edges", a=lonely, b=person(4), c=plain)
+    notes = notes_on(folder)
+    assert "edge attribute weight (no edge of c.json has it)" in notes
+    assert "a.json has" in notes  # no town, but no word of edges, of which it has none
+
+
+def test_a_label_alone_does_not_hide_that_a_number_is_missing(tmp_path):
+    graphs = {name: path_of("C", "N", "O") for name in "ab"}
+    for graph in graphs.values():
+        nx.set_node_attributes(graph, {node: i / 4 for i, node in enumerate(graph)}, "mass")
+    folder = folder_of(tmp_path, **graphs)
+    assert notes_on(folder) == ""
+    del graphs["b"].nodes["c"]["mass"]
+    folder = folder_of(tmp_path, **graphs)
+    assert "category label; left aside: node attribute mass (node 'c' of b.json has none)" in notes_on(folder)
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize("names", [{}, {1: "x1"}])
+def test_a_text_among_numbers_is_named_with_its_place(tmp_path, as_text, names):
+    graphs = {name: person(size) for name, size in zip("abc", (3, 4, 5), strict=True)}
+    for graph in graphs.values():
+        for node, values in graph.nodes(data=True):
+            values["age"] = str(values["age"]) if as_text else values["age"]
+            graph.nodes[node]["remark"] = "?" if node else "12"
+    graphs["b"].nodes[1]["age"] = "40 years"
+    graphs["b"].edges[1, 2]["length"] = "long"
+    folder = folder_of(tmp_path, **{name: nx.relabel_nodes(graph, names) for name, graph in graphs.items()})
+    notes, node = notes_on(folder), names.get(1, "1")
+    assert "categories age, remark, role" in notes
+    ends = f"'{node}' to '2'"
+    assert (
+        f"numbers but for some texts: age of nodes (node '{node}' of b.json has '40 years'), length of edges" in notes
+    )
+    assert f"length of edges (the edge from {ends} of b.json has 'long')" in notes
+    assert "remark of" not in notes
+
+
 # ---- what edges carry ----
 
 
@@ -850,6 +939,14 @@ def test_both_directions_and_parallel_edges_of_a_file_count_by_their_mean(tmp_pa
             assert dataset.edge_weight.tolist() == [2.5, 2.5, 2, 2]
             assert any("mean counts" in note for note in dataset.notes)
             assert dataset.edge_attributes is None  # the key of a parallel edge is no attribute
+
+
+@pytest.mark.parametrize("ending", ["json", "graphml"])
+def test_parallel_edges_with_different_labels_are_said(tmp_path, ending):
+    parallel = with_edges(("a", "b", BOND), ("a", "b", DOUBLE), ("b", "c", BOND), kind=nx.MultiGraph)
+    dataset = read(write(parallel, tmp_path / f"g.{ending}"))
+    assert [dataset.edge_label_values[i] for i in dataset.edge_labels] == ["single"] * 4
+    assert any("1 edge is given several times with different labels and attributes" in n for n in dataset.notes)
 
 
 @pytest.mark.parametrize("weight", ["heavy", float("nan"), True])
@@ -963,6 +1060,9 @@ def test_both_tables_are_not_mixed_up(tmp_path):
     (folder / "labels.csv").write_text("graph,class\na,x\nb,y\n")
     with pytest.warns(UserWarning, match=r"the targets are those of targets\.csv; labels\.csv is left aside"):
         assert load_dataset(folder).task == "regression"
+    (folder / "targets.csv").write_text("file,y,z\na,0.5,1\nb,1.5,2\nc,7,3\n")
+    with pytest.raises(DataError, match=r"targets\.csv counts.*labels\.csv.*which column is the target"):
+        load_dataset(folder)
 
 
 # ---- numbers that are stored as text ----

@@ -19,7 +19,7 @@ from tapnet import load_dataset
 from tapnet.errors import DataError, SettingError
 from tapnet.io import matrices
 from tapnet.io.dataset_files import layout_of
-from tapnet.io.matrices import read_matrix
+from tapnet.io.matrices import read_matrices, read_matrix
 from tapnet.io.read import read, read_layout
 from tests.helpers.graphs import assert_same
 
@@ -256,6 +256,30 @@ def test_weights_of_one_are_an_ordinary_graph_with_degrees(tmp_path):
     assert (dataset.edge_weight, dataset.features) == (None, "degrees")
     assert dataset.degree.tolist() == [2, 2, 2, 1, 2, 1]  # an edge in one direction counts for both
     assert any("1 of 2 matrices are not symmetric" in note for note in dataset.notes)
+
+
+def test_the_sums_of_weights_of_one_are_there_for_a_model_that_reads_them(tmp_path):
+    folder = folder_of(tmp_path, a=PATH > 0, b=np.zeros((2, 2)))
+    dataset = read_matrices(folder, name="B", strength=True)
+    assert (dataset.edge_weight, dataset.features, dataset.attribute_names) == (None, "attributes", ("strength",))
+    assert dataset.x.flatten().tolist() == [1, 2, 1, 0, 0]
+
+
+def test_files_that_are_wrong_are_left_out_where_that_is_asked_for(tmp_path):
+    folder = folder_of(tmp_path, "file,y\na,0\nb,1\nc,0\n", a=PATH, b=PATH[:2], c=RING)
+    errors = []
+    dataset = read_matrices(folder, name="B", target=[], on_error=errors.append)
+    assert dataset.graph_names == ("a.npy", "c.npy")
+    assert_same(dataset, read_matrices(folder_of(tmp_path / "good", a=PATH, c=RING), name="B"))
+    assert [str(error).startswith(f"{folder / 'b.npy'}: ") for error in errors] == [True]
+    with pytest.raises(DataError, match=r"b\.npy"):  # targets are for all or none
+        read_matrices(folder, name="B", on_error=errors.append)
+    for name in "ac":
+        np.save(folder / f"{name}.npy", PATH[0])
+    errors.clear()
+    with pytest.raises(DataError, match=r"c\.npy"):
+        read_matrices(folder, name="B", target=[], on_error=errors.append)
+    assert len(errors) == 2
 
 
 def test_a_threshold_makes_dense_matrices_sparse(tmp_path):

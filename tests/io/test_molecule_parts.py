@@ -85,6 +85,8 @@ def test_lists_and_sdf_in_parts(tmp_path, at_once, multiple):
     records = [f"{block}>  <{'ab'[i % 2]}>\n{i}\n\n$$$$\n" for i, block in enumerate(blocks)]
     (tmp_path / "b.sdf").write_text("".join(records).replace("\n", "\r\n") + "no molecule\nM  END\n$$$$")
     assert_same_as_whole(tmp_path / "b.sdf", at_once, multiple)
+    (tmp_path / "d.sdf").write_text(f"$$$$\n{records[0]}\n$$$$\n{records[1]}\n")
+    assert_same_as_whole(tmp_path / "d.sdf", at_once, multiple)
     (tmp_path / "c.sdf.gz").write_bytes(gzip.compress((tmp_path / "b.sdf").read_bytes()))
     assert_same_as_whole(tmp_path / "c.sdf.gz", at_once, multiple)
 

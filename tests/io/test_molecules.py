@@ -2,6 +2,7 @@
 
 import gzip
 import warnings
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -162,6 +163,17 @@ def test_sdf(tmp_path):
     assert f"line {text[: text.index('$$$$')].count(chr(10)) + 2}" in dataset.notes[1]
 
 
+@pytest.mark.parametrize("blank", ["$$$$\n", "\n\n$$$$\n", " \n$$$$\n"])
+def test_a_blank_record_of_an_sdf_is_a_row_without_a_molecule(tmp_path, blank):
+    file, block = tmp_path / "set.sdf", Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+    records = [f"{block}>  <logS>\n{i}.5\n\n$$$$\n" for i in range(3)]
+    file.write_text(f"{records[0]}{blank}{''.join(records[1:])}\n \n")  # what follows the last mark is no record
+    table = read_molecule_table(file)
+    assert (len(table.rows), table.kept, table.dataset.y.flatten().tolist()) == (4, [0, 2, 3], [0.5, 1.5, 2.5])
+    line = records[0].count("\n") + 1
+    assert f"1 of 4 rows are left out, without a molecule: line {line}" in table.dataset.notes[1]
+
+
 def test_an_sdf_is_read_by_its_mol_blocks_whatever_its_fields_are_called(tmp_path):
     file = tmp_path / "set.sdf"
     with Chem.SDWriter(str(file)) as writer:
@@ -228,6 +240,9 @@ def test_rows_without_a_part_are_in_no_part_of_the_split(tmp_path):
     with pytest.warns(DataNote, match="2 graphs"):
         (split,) = choose_splits("column:part", dataset, 10).parts
     assert [part.tolist() for part in (split.train, split.validation, split.test)] == [[0, 2], [5], [3]]
+    wrong = replace(dataset, graph_columns={"part": ("train", "Bonn", "test", "train", "train", "train")})
+    with pytest.raises(DataError, match=r"m\.csv: the column 'part' says 'Bonn' of graph 1 \(CCN\)"):
+        choose_splits("column:part", wrong, 10)
 
 
 SMILES = ["C", "CC", "CCC", "CCCC", "CCCCC", "CCCCCC", "CO", "CCO", "CN", "CCN", "CF", "CCF"]
@@ -262,6 +277,41 @@ def test_a_column_without_a_name_is_not_said_to_be_left_aside(tmp_path):
     file = tmp_path / "t.csv"
     file.write_text(",smiles,y\n0,C,1\n1,CC,0\n")
     assert "left aside" not in read_molecules(file).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([*(f"{i}.06" for i in range(11)), "inf"], "y ('inf' in line 13: numbers are finite)"),
+        ([*(f"{i}.06" for i in range(11)), "1e400"], "y ('1e400' in line 13: numbers are finite)"),
+        (["", *(f"1.{i:03},5" for i in range(11))], "y ('1.000,5' in line 3: numbers are written as 1234.5, "),
+        ([f"{i}.2%" for i in range(12)], "y ('0.2%' in line 2: numbers are written without a unit)"),
+        ([f"{i}.2 mg/L" for i in range(12)], "y ('0.2 mg/L' in line 2: numbers are written without a unit)"),
+        ([*(f"{i}.5" for i in range(11)), "high"], "y ('high' in line 13: not a number)"),
+        ([str(2000 + i) for i in range(12)], "y (taken for an id: "),
+        ([f"word {i}" for i in range(12)], "y (12 different texts)"),
+        ([f"{i}{letter}" for i in (1, 2) for letter in "abcdef"], "y (12 different texts)"),  # names of compounds
+        (["same"] * 12, "y (the same everywhere)"),
+        ([""] * 12, "y (empty)"),
+    ],
+)
+def test_why_a_column_is_left_aside_is_said_where_there_is_no_target(tmp_path, cells, words):
+    dataset = read_molecules(written(tmp_path / "t.csv", ";", cells))
+    assert dataset.classes == (None,)
+    assert f"no target; left aside: {words}" in dataset.notes[0]
+
+
+def test_why_numbers_are_left_aside_is_said_where_the_target_was_found(tmp_path):
+    cells = [f"{'inf' if i == 4 else i + 0.5},{'Bonn' if i % 2 else 'Ulm'},note {i}" for i in range(12)]
+    file = written(tmp_path / "t.csv", ",", cells, header="y,lab,note")
+    assert read_molecules(file).notes[0].endswith("left aside: y ('inf' in line 6: numbers are finite), note")
+    assert read_molecules(file, target="lab").notes[0].endswith("left aside: y, note")  # the user's own choice
+
+
+def test_targets_with_a_unit_are_remarked_with_their_line(tmp_path):
+    dataset = read_molecules(written(tmp_path / "t.csv", ",", [f"{i}.5 mg/L" for i in range(12)]), target="y")
+    assert dataset.num_classes == 12
+    assert any("unit" in note and "'0.5 mg/L' in" in note and "t.csv:2" in note for note in dataset.notes)
 
 
 # ---- more than fits into memory ----

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -36,6 +36,7 @@ from tapnet.cli.train import (
     in_data,
     in_protocol,
     in_training,
+    nested_options,
 )
 from tapnet.errors import SettingError
 
@@ -127,6 +128,7 @@ def compare(
         )
     if systems is not None and len(data) > 1:
         raise SettingError(f"--systems are compared on one data set, not on {len(data)}; stored runs need no --systems")
+    of_nested = nested_options(protocol, configs=configs)
     named = (systems or "").split(",")
     for system in named:
         own_layer(system.partition(":")[2])
@@ -146,7 +148,6 @@ def compare(
         raise KeyboardInterrupt
     reading = {"smiles": smiles, "target": target, "task": task, "threshold": threshold, "directed": directed or None}
     reading |= {"node_label": node_label, "edge_label": edge_label}
-    more: dict[str, Any] = {} if configs is None else {"configs": configs}
     try:
         with notes():
             if systems is None:
@@ -176,7 +177,7 @@ def compare(
                     device=trial_device,
                     cluster=cluster,
                     progress=None if is_watched() else fold_lines(False, seeds > 1 or protocol == "nested"),
-                    **more,
+                    **of_nested,
                 )
     except Interrupted as stopped:
         stop(f"{stopped}; the same command goes on from there", INTERRUPTED)

@@ -150,8 +150,13 @@ def train(
             help="fair: epoch of lowest validation loss; paper: best test epoch; nested: settings chosen per fold."
         ),
     ] = "fair",
-    configs: Annotated[int, in_protocol(help="Of nested: configurations tried for each fold.", min=1)] = 16,
-    search: Annotated[Literal["random", "tpe"], in_protocol(help="Of nested: how they are drawn.")] = "random",
+    configs: Annotated[
+        int | None,
+        in_protocol(help="Of nested: configurations tried for each fold.", min=1, show_default="16"),
+    ] = None,
+    search: Annotated[
+        Literal["random", "tpe"] | None, in_protocol(help="Of nested: how they are drawn.", show_default="random")
+    ] = None,
     folds: Annotated[int, in_protocol(help="The number of folds.")] = 10,
     only_folds: Annotated[str | None, in_protocol(help="Run some of them, such as 0,3.")] = None,
     epochs: Annotated[int | None, in_training(help="Epochs of each fold.", min=1, show_default=EPOCHS)] = None,
@@ -203,6 +208,7 @@ def train(
         torchrun_size,
     )
 
+    of_nested = nested_options(protocol, configs=configs, search=search)
     if reproducible:
         restart_reproducibly()
     own_layer(pool)
@@ -259,8 +265,6 @@ def train(
                 dataset,
                 model or "tapnet",
                 protocol=protocol,
-                configs=configs,
-                search=search,
                 folds=folds,
                 only_folds=fold_numbers(only_folds),
                 epochs=epochs,
@@ -284,6 +288,7 @@ def train(
                 final=final or False,
                 reproducible=reproducible,
                 progress=None if is_watched() else fold_lines(several_seeds=seeds > 1 or protocol == "nested"),
+                **of_nested,
                 **settings,
             )
     except Interrupted as stopped:
@@ -317,6 +322,14 @@ def named_settings(words: list[str], others: set[str]) -> dict[str, Any]:
         if values[name] is None:
             raise SettingError(f"--set {name}=null: a setting that is left out has its default")
     return values
+
+
+def nested_options(protocol: str, **options: Any) -> dict[str, Any]:
+    """Those that were given; a SettingError for one that only the protocol nested uses."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and protocol != "nested":
+        raise SettingError(f"--{next(iter(given))} is an option of the protocol nested, not of {protocol}")
+    return given
 
 
 def fold_numbers(text: str | None) -> list[int] | None:

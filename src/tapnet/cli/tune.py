@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -160,4 +162,4 @@ def tune(
     if as_json:
         print(json.dumps(found.to_dict()))
     else:
-        print_tuning(found)
+        print_tuning(replace(found, dataset=shlex.quote(dataset)))  # as a command takes it, which may be a path

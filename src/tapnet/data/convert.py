@@ -7,8 +7,9 @@ import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from tapnet._loops.csr import is_symmetric
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, GraphReference, Task
 from tapnet.data.targets import Targets, detect_task
 from tapnet.errors import DataError, SettingError
+from tapnet.files import printable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -56,8 +58,8 @@ def assemble(
         y: ``[G]`` the class of each graph.
         node_labels: ``[N]`` the category of each node.
         node_attributes: ``[N, F]``
-        edge_labels: ``[E]`` the category of each edge.
-        edge_attributes: ``[E, F]``
+        edge_labels: ``[E]`` the category of each edge. Where an edge is given more than once, the first counts.
+        edge_attributes: ``[E, F]`` likewise.
         edge_weight: ``[E]`` Where an edge is given more than once, or in both directions of undirected graphs, the mean
             of its weights counts. Weights that are all 1 are none.
         self_loop: ``[N]`` nodes that have a self-loop, in addition to those in ``edge_index``.
@@ -88,16 +90,21 @@ def assemble(
     ):
         if rows is not None and len(rows) != wanted:
             raise DataError(f"{name}: {len(rows)} {what} where {wanted} belong")
-    for what, matrix in (("node", node_attributes), ("edge", edge_attributes)):
-        if matrix is not None and not np.isfinite(matrix).all():
-            raise DataError(f"{name}: NaN or infinite among the {what} attributes")
     values = values or {}
     node_ptr = np.concatenate([[0], np.cumsum(nodes_per_graph)])
+    for what, matrix in (("node", node_attributes), ("edge", edge_attributes)):
+        if matrix is not None and not np.isfinite(matrix).all():
+            first = int((~np.isfinite(matrix)).reshape(len(matrix), -1).any(axis=1).argmax())
+            graph, *nodes = _in_graph(node_ptr, [first] if what == "node" else edge_index[:, first])
+            place = f"node {nodes[0]}" if what == "node" else f"the edge from node {nodes[0]} to {nodes[1]}"
+            raise DataError(f"{name}: graph {graph}: NaN or infinite among the {what} attributes of {place}")
     edge_index = edge_index[::-1] if directed else edge_index  # a row of the matrix has the edges that lead to a node
     row, col, edge = _clean_edges(edge_index, int(node_ptr[-1]), directed)
     loops = np.zeros(node_ptr[-1], dtype=bool) if self_loop is None else np.array(self_loop, dtype=bool)
     loops[edge_index[0, edge_index[0] == edge_index[1]]] = True
     first_node = np.repeat(node_ptr[:-1], nodes_per_graph)
+    clean, num_nodes = (row, col, edge), int(node_ptr[-1])
+    parallel = _parallel_note(edge_labels, edge_attributes, edge_index, clean, num_nodes, name, directed)
     if edge_labels is not None:
         edge_labels = edge_labels[edge] if isinstance(edge_labels, np.ndarray) else [edge_labels[i] for i in edge]
     weight: Tensor | None = None
@@ -105,6 +112,7 @@ def assemble(
     if edge_weight is not None:
         given = _checked_weights(edge_weight, edge_index[::-1] if directed else edge_index, node_ptr, name)
         weight, notes = _weights_of_pairs(given, edge_index, row, col, name, directed)
+    notes = (*notes, parallel) if parallel else notes
     y_numbers, classes = _numbered(y, values.get("y"))
     node_numbers, node_values = _numbered(node_labels, values.get("node_labels"))
     edge_numbers, edge_values = _numbered(edge_labels, values.get("edge_labels"))
@@ -150,6 +158,48 @@ def _clean_edges(edge_index: IntArray, num_nodes: int, directed: bool) -> tuple[
     return row, col, edge
 
 
+def _parallel_note(
+    labels: Column | None,
+    attributes: NDArray[np.float32] | None,
+    edge_index: IntArray,
+    clean: tuple[IntArray, IntArray, IntArray],
+    num_nodes: int,
+    name: str,
+    directed: bool,
+) -> str:
+    """Says that of edges that are given more than once only the first counts, where they carry different things."""
+    if labels is None and attributes is None:
+        return ""
+    row, col, edge = clean
+    dropped = edge_index[0] != edge_index[1]
+    dropped[edge] = False
+    if not dropped.any():
+        return ""
+    others = np.flatnonzero(dropped)
+    low, high = edge_index[:, others]
+    first = edge[np.searchsorted(row * num_nodes + col, low * num_nodes + high)]
+    other_labels, other_attributes = np.zeros((2, len(others)), dtype=bool)
+    if labels is not None:
+        other_labels[:] = [np.any(labels[i] != labels[j]) for i, j in zip(first, others, strict=True)]
+    if attributes is not None:
+        other_attributes[:] = (attributes[first] != attributes[others]).reshape(len(others), -1).any(axis=1)
+    if not directed:
+        low, high = np.minimum(low, high), np.maximum(low, high)
+    count = len(np.unique((low * num_nodes + high)[other_labels | other_attributes]))
+    if not count:
+        return ""
+    several = "1 edge is" if count == 1 else f"{count} edges are"
+    what = " and ".join(["labels"] * bool(other_labels.any()) + ["attributes"] * bool(other_attributes.any()))
+    return f"{name}: {several} given several times with different {what}: the first counts"
+
+
+def _in_graph(node_ptr: IntArray, nodes: Iterable[int]) -> tuple[int, ...]:
+    """The graph that nodes are in, and their numbers in it."""
+    found = np.asarray(list(nodes))
+    graph = int(np.searchsorted(node_ptr, found[0], side="right")) - 1
+    return graph, *(found - node_ptr[graph]).tolist()
+
+
 def _checked_weights(weight: NDArray[Any], edge_index: IntArray, node_ptr: IntArray, name: str) -> NDArray[np.float64]:
     """[E] the weights; a DataError names the first that float32 cannot hold."""
     weight = np.asarray(weight, dtype=np.float64).reshape(-1)
@@ -157,8 +207,7 @@ def _checked_weights(weight: NDArray[Any], edge_index: IntArray, node_ptr: IntAr
     wrong &= edge_index[0] != edge_index[1]
     if wrong.any():
         edge = int(wrong.argmax())
-        graph = int(np.searchsorted(node_ptr, edge_index[0, edge], side="right")) - 1
-        source, target = edge_index[:, edge] - node_ptr[graph]
+        graph, source, target = _in_graph(node_ptr, edge_index[:, edge])
         raise DataError(
             f"{name}: graph {graph}: the weight of the edge from node {source} to {target} is {weight[edge]:g}, "
             "where a finite number belongs"
@@ -495,11 +544,11 @@ def from_networkx(
         nodes_per_graph=sizes,
         edge_index=joined_edges([networkx_edges(g) for g in graphs], sizes),
         y=y if targets is None else np.zeros(len(y), dtype=np.int64),
-        node_labels=_labels(nodes, node_label, "node"),
-        node_attributes=_matrix(nodes, node_attributes),
+        node_labels=_labels(graphs, nodes, node_label, "node"),
+        node_attributes=_matrix(graphs, nodes, node_attributes, "node"),
         self_loop=_column(nodes, "self_loop"),
-        edge_labels=_labels(edges, edge_label, "edge"),
-        edge_attributes=_matrix(edges, edge_attributes),
+        edge_labels=_labels(graphs, edges, edge_label, "edge"),
+        edge_attributes=_matrix(graphs, edges, edge_attributes, "edge"),
         edge_weight=_weights(graphs, edges, edge_weight),
         features=features,
         directed=directed,
@@ -580,14 +629,20 @@ def listed_names(names: Names) -> tuple[Any, ...]:
     return (names,) if parts is None else parts
 
 
-def _labels(rows: list[dict[str, Any]], names: Names, what: str) -> list[Hashable] | None:
+def _labels(
+    graphs: Sequence[nx.Graph], rows: list[dict[str, Any]], names: Names, what: Literal["node", "edge"]
+) -> list[Hashable] | None:
     """[N] one attribute, None where some lack it; or tuples of several, which all have to have."""
     parts = _parts(names)
+    for key in listed_names(names):
+        column = _column(rows, key)
+        if rows and column is None and parts is not None:
+            raise DataError(f"not every {what} has the attribute {key!r}")
+        for number, value in enumerate(column or ()):
+            if value is None:
+                raise _wrong_value(graphs, what, number, key, value, "a category belongs")
     if parts is None:
         return _column(rows, names)  # type: ignore[arg-type]
-    for key in parts:
-        if rows and _column(rows, key) is None:
-            raise DataError(f"not every {what} has the attribute {key!r}")
     return [tuple(row[key] for key in parts) for row in rows] if rows else None
 
 
@@ -596,12 +651,20 @@ def _weights(graphs: Sequence[nx.Graph], rows: list[dict[str, Any]], key: str) -
     column = _column(rows, key)
     if column is None:
         return None
-    edges = ((i, u, v) for i, graph in enumerate(graphs) for u, v in graph.edges())
-    for (i, u, v), value in zip(edges, column, strict=True):
+    for number, value in enumerate(column):
         if not is_finite_number(value):
-            reason = f"is {value!r:.40}, where a finite number belongs"
-            raise DataError(f"graph {i}: the {key!r} of the edge from {u!r:.40} to {v!r:.40} {reason}")
+            raise _wrong_value(graphs, "edge", number, key, value, "a finite number belongs")
     return np.asarray(column, dtype=np.float64)
+
+
+def _wrong_value(
+    graphs: Sequence[nx.Graph], what: Literal["node", "edge"], number: int, key: str, value: Any, wanted: str
+) -> DataError:
+    """The error about the attribute of a node (or edge), by its number among those of all graphs."""
+    places = ((i, place) for i, graph in enumerate(graphs) for place in (graph if what == "node" else graph.edges()))
+    i, place = next(islice(places, number, None))
+    words = f"the node {place!r:.40}" if what == "node" else f"the edge from {place[0]!r:.40} to {place[1]!r:.40}"
+    return DataError(f"graph {i}: the {key!r} of {words} is {printable(repr(value)):.40}, where {wanted}")
 
 
 def is_finite_number(value: Any) -> bool:
@@ -612,14 +675,31 @@ def is_finite_number(value: Any) -> bool:
         return False
 
 
-def _matrix(rows: list[dict[str, Any]], key: str) -> NDArray[np.float32] | None:
+def _matrix(
+    graphs: Sequence[nx.Graph], rows: list[dict[str, Any]], key: str, what: Literal["node", "edge"]
+) -> NDArray[np.float32] | None:
+    """[N, F] the attribute of all nodes (or edges); None where some have none, a DataError names one that is wrong."""
     column = _column(rows, key)
     if column is None:
         return None
+    with suppress(ValueError, TypeError):
+        found = np.asarray(column, dtype=np.float32).reshape(len(rows), -1)
+        if np.isfinite(found).all():
+            return found
+    made = [_float_row(value) for value in column]
+    width = next((len(row) for row in made if row is not None), 1)
+    number = next((i for i, row in enumerate(made) if row is None or len(row) != width), 0)
+    wanted = "a finite number belongs" if width == 1 else f"{width} finite numbers belong"
+    raise _wrong_value(graphs, what, number, key, column[number], wanted)
+
+
+def _float_row(value: Any) -> NDArray[np.float32] | None:
+    """[F] one number or several; None for what is none, or not finite."""
     try:
-        return np.asarray(column, dtype=np.float32).reshape(len(rows), -1)
+        row = np.asarray(value, dtype=np.float32).reshape(-1)
     except (ValueError, TypeError):
-        raise DataError(f"the attribute {key!r} is not the same number of numbers everywhere") from None
+        return None
+    return row if np.isfinite(row).all() else None
 
 
 # ---- whatever a user holds ----

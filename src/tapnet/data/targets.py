@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -20,6 +20,8 @@ MISSING = {"", "nan", "na", "n/a", "#n/a", "null", "<na>"}  # in lower case
 DASHES = {"-", "--", "–", "—", "?"}  # gaps too, in a column of numbers
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d+|(,\d{3})+\.\d+)", re.ASCII)  # 1.234,5 and 1,234.5
+UNIT = r"(?![eE][+-]?\d)[^\W\d_].{0,15}|[%‰°].?"  # mg/L, °C; not the exponent of a number
+WITH_UNIT = re.compile(rf"[+-]?\d+(?P<fraction>[.,]\d+)?([eE][+-]?\d+)?\s*(?P<unit>{UNIT})")
 NUMBERS = 0.8  # a column with fractions and at least this share of numbers holds no classes
 LARGEST = float(np.finfo(np.float32).max)
 YES_NO = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
@@ -93,7 +95,7 @@ def detect_task(
         raise DataError(f"a class is one column, not {len(cells)}; several yes/no columns are the task multilabel")
     if task == "classification" or (task is None and len(cells) == 1 and table.holds_classes(next(iter(cells)))):
         found = table.classification()
-        return found._replace(remarks=(*remarks, *remark_similar(found.classes)))
+        return found._replace(remarks=(*remarks, *remark_similar(found.classes), *table.remark_units()))
     numbers = np.column_stack([table.numbers(name, yes_no=len(cells) > 1 or task == "multilabel") for name in cells])
     is_yes_no = np.isin(numbers, (0.0, 1.0)) | np.isnan(numbers)
     if task == "multilabel" and not is_yes_no.all():
@@ -151,8 +153,8 @@ class _Table:
             number = _number(cell) if number is None else number
             if number is None or abs(number) > LARGEST:
                 place = self.where(row, list(self.cells).index(name))
-                point = "; numbers are written as 1234.5" if _has_comma(cell) else ""
-                raise DataError(f"{place}: {printable(cell)[:40]!r} where a number or an empty cell belongs{point}")
+                why = f"; {rule}" if (rule := why_no_number(cell)) else ""
+                raise DataError(f"{place}: {printable(cell)[:40]!r} where a number or an empty cell belongs{why}")
             found[row] = number
         return found
 
@@ -175,6 +177,45 @@ class _Table:
         count = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
         note = f"classification by {printable(name)}, {count}: {shown}{more}"
         return Targets("classification", y, classes, note, (name,))
+
+    def remark_units(self) -> list[str]:
+        """A remark on classes that look like numbers with a unit: most of them, with fractions or in large number."""
+        ((name, column),) = self.cells.items()
+        known = [row for row, cell in enumerate(column) if cell is not None]
+        found = {row: match for row in known if (match := WITH_UNIT.fullmatch(str(column[row])))}
+        if not found or len(found) < NUMBERS * len(known):
+            return []
+        many = len({match[0] for match in found.values()}) > MOST_CLASSES
+        if not (many or any(match["fraction"] for match in found.values())) or not have_few_units(column):
+            return []
+        first = min(found)
+        place = f"row {first}" if self.rows is None else self.rows[first]
+        shown = f"{printable(column[first])[:40]!r} in {place}"
+        return [
+            f"the classes of {printable(name)} look like numbers with a unit ({shown}); numbers to predict have none"
+        ]
+
+
+def why_no_number(cell: Any) -> str:
+    """The rule that a cell breaks which looks like a number and is none; empty for numbers and for other text."""
+    if isinstance(cell, str) and DECIMAL_COMMA.fullmatch(cell):
+        return "numbers are written as 1234.5"
+    if isinstance(cell, str) and GROUPED.fullmatch(cell):
+        return "numbers are written as 1234.5, without marks between thousands"
+    if isinstance(cell, str) and WITH_UNIT.fullmatch(cell):
+        return "numbers are written without a unit"
+    try:
+        return "numbers are finite" if math.isinf(float(cell)) else ""
+    except (TypeError, ValueError):
+        return ""
+    except OverflowError:  # a whole number of some hundred digits
+        return "numbers are finite"
+
+
+def have_few_units(cells: Iterable[Any]) -> bool:
+    """Whether numbers with a unit share theirs, unlike names such as 1a, 1b and 2a; false where there are none."""
+    found = {match[0]: match["unit"] for cell in cells if (match := WITH_UNIT.fullmatch(str(cell)))}
+    return 0 < 3 * len(set(found.values())) <= len(found)
 
 
 def is_gap(cell: str) -> bool:
@@ -211,7 +252,7 @@ def _describe(task: Task, names: tuple[str, ...], numbers: NDArray[np.float64]) 
     shown = printable(", ".join(names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     gaps = f", {np.isnan(numbers).mean():.0%} of the cells empty" if np.isnan(numbers).any() else ""
     if task == "multilabel":
-        return f"multilabel, {len(names)} yes/no columns ({shown}){gaps}"
+        return f"multilabel, {counted(len(names), 'yes/no column')} ({shown}){gaps}"
     ranges = f", {np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g}" if len(names) == 1 else ""
     return f"regression of {shown}{ranges}{gaps}"
 

@@ -395,7 +395,8 @@ def _difference(ours: Mapping[Fold, float], theirs: Mapping[Fold, float], ratio:
         (_, fold) = next(fold for fold, value in zip(theirs, d, strict=True) if not np.isfinite(value))
         return FromReference(None, reason=f"the metric is not defined on the test graphs of fold {fold}")
     if len(d) < FEWEST_FOLDS:
-        return FromReference(mean, reason=f"{len(d)} folds are too few to tell a difference from chance")
+        few = "1 fold is" if len(d) == 1 else f"{len(d)} folds are"
+        return FromReference(mean, reason=f"{few} too few to tell a difference from chance")
     found = corrected_t_test(ours, theirs, ratio)
     if found is None:
         return FromReference(mean, reason="the scores are the same on every fold")

@@ -16,7 +16,7 @@ from tapnet.experiments.cross_validate import CrossValidation
 from tapnet.experiments.nested import NestedValidation, load_outer_folds
 from tapnet.experiments.store import Store
 from tapnet.experiments.trial import digest
-from tapnet.files import printable
+from tapnet.files import path_exists, printable
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import RUN
 from tapnet.inference.training_data import load_training_data
@@ -51,6 +51,8 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
         run = Store(folder).load_run()
         wanted = set(map(str, run["trials"]))
     except (FileNotFoundError, NotADirectoryError):
+        if not path_exists(folder):
+            raise DataError(f"{folder}: no such folder") from None
         raise DataError(f"{folder}: not the folder of a cross-validation (it has no {RUN})") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{folder / RUN}: cannot be read ({error})") from None

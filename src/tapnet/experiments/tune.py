@@ -31,7 +31,7 @@ from tapnet.experiments.setup import (
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import or_null
 from tapnet.experiments.trial import Trial, TrialResult
-from tapnet.files import read_regular, write_atomically
+from tapnet.files import counted, read_regular, write_atomically
 from tapnet.io.load import AnyDataset
 from tapnet.training.metrics import METRICS
 
@@ -87,7 +87,7 @@ class Tuning:
     def __repr__(self) -> str:
         found = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         best = METRICS[self.metric].in_words(self.score)
-        tried = f"the best of {len(self.trials)} configurations on {self.validation}"
+        tried = f"the best of {counted(len(self.trials), 'configuration')} on {self.validation}"
         return f"{self.dataset}, {self.model}: {found or 'the usual settings'} ({best}, {tried})"
 
     @property

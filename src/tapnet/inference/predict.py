@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, DatasetNotFoundError, TapnetError
 from tapnet.files import path_exists, printable, reading
 from tapnet.inference.model import SavedModel, UnseenCategories, foreign_graphs
-from tapnet.inference.training_data import find_graphs, load_matrix, read_smiles, reads_molecules
+from tapnet.inference.training_data import find_graphs, load_matrices, read_smiles, reads_molecules
 from tapnet.inference.uncertainty import Answers, check_confidence
 from tapnet.io.archive import Place
 from tapnet.io.dataset_files import Layout
@@ -80,7 +81,8 @@ def predict_inputs(
         on_error: called for what cannot be read, file by file, and the next one follows; by default a warning.
         show_progress: whether to show a bar for each input on a terminal.
         confidence: such as 0.9, for sets of classes or intervals of numbers.
-        on_left_out: called with the number of rows without a valid molecule, part by part; warnings name the first.
+        on_left_out: called with the number of graphs that are left out without an error of their own: rows without a
+            valid molecule, part by part (warnings name the first), and the others of a data set that does not fit.
 
     Yields:
         The names of some graphs, the probabilities of their classes, and how sure the model is.
@@ -111,15 +113,16 @@ def predict_inputs(
                 check_directions(layout, model.card.directed)
                 with reading(name):
                     parts = MoleculeParts(layout.root, name=layout.prefix, multiple=GRAPHS_AT_ONCE)
-                    for _, groups in run.of_molecules(parts, prefix):
-                        yield from groups
-            elif layout.kind == "matrices" and layout.root.is_file() and layout.place is layout.root:
-                yield from run.of_dataset(load_matrix(model, layout.root), folder)
-            elif layout.kind != "graphs":
-                target: list[str] | None = [] if layout.kind == "matrices" else None  # that of a table is not needed
-                threshold = model.card.threshold if layout.kind == "matrices" else None
-                options: dict[str, Any] = {"target": target, "threshold": threshold, "directed": model.card.directed}
-                data = load_dataset(name, data_dir, features=model.features, **options)
+                    with run.reporting(parts.num_rows) as done:
+                        for part, groups in run.of_molecules(parts, prefix):
+                            done(len(part.rows))
+                            yield from groups
+            elif layout.kind == "matrices":
+                one_file = layout.root.is_file() and layout.place is layout.root
+                matrices = load_matrices(model, layout, target=[], on_error=run.on_error)
+                yield from run.of_dataset(matrices, folder if one_file else prefix)
+            elif layout.kind != "graphs":  # degrees, which every data set has, until its graphs are counted
+                data = load_dataset(name, data_dir, features="degrees", directed=model.card.directed)
                 yield from run.of_dataset(data, prefix)
             elif layout.place.is_file():
                 yield from run.of_files(layout.root.parent, [layout.place.name], folder)
@@ -175,8 +178,8 @@ def predict_table(
 
     Returns:
         The table, of an .sdf with SMILES in the place of its MOL blocks; of classes the columns ``prediction`` and
-        ``p(CLASS)`` are new, of others ``predicted NAME``; then those of `uncertainty_columns`. Their numbers have
-        decimal commas where those of the table have.
+        ``p(CLASS)`` are new, of others ``predicted NAME``; then those of `uncertainty_columns`. A name that the table
+        has already gets a number, ``prediction (2)``. Their numbers have decimal commas where those of the table have.
 
     Raises:
         DataError: if the file is no table of molecules, or the model promises no confidence.
@@ -239,7 +242,7 @@ def predict_table_parts(
     classes = model.task == "classification"
     names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
     added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
-    added += uncertainty_columns(model, names, confidence)
+    added = _free_names([*added, *uncertainty_columns(model, names, confidence)], table.header)
     molecules = 0
     for part, groups in run.of_molecules(table, None):
         cells: dict[int, list[str]] = {}
@@ -258,6 +261,15 @@ def predict_table_parts(
         yield PredictedTable([*table.header, *added], rows, len(cells), table.mark)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
+
+
+def _free_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Names of new columns; one that a table has already gets a number: ``prediction (2)``."""
+    found: list[str] = []
+    for name in names:
+        numbered = (name if i == 1 else f"{name} ({i})" for i in count(1))
+        found.append(next(own for own in numbered if own not in (*taken, *found)))
+    return found
 
 
 # ---- how sure, as columns ----
@@ -340,9 +352,12 @@ def raise_error(error: TapnetError) -> None:
     raise error
 
 
-def _note_unused(dataset: GraphDataset, model: SavedModel) -> None:
-    if note := features_note(dataset, reads_edges=model.network.reads_edges):
+def _note_unused(dataset: GraphDataset, model: SavedModel) -> bool:
+    """Whether there was something to say."""
+    note = features_note(dataset, reads_edges=model.network.reads_edges)
+    if note:
         warnings.warn(f"{printable(dataset.name)}: {note}", DataNote, stacklevel=2)
+    return bool(note)
 
 
 _COUNTED = ("categories", "node_label_values", "edge_label_values")  # what the note counts of a data set
@@ -357,10 +372,27 @@ class _Run(NamedTuple):
     confidence: float | None
     on_left_out: Callable[[int], None]
 
+    @contextmanager
+    def reporting(self, graphs: int) -> Iterator[Callable[[int], None]]:
+        """Reports an error as that of all graphs that are left; called with the number of those that are done."""
+        left = graphs
+
+        def done(number: int) -> None:
+            nonlocal left
+            left -= number
+
+        try:
+            yield done
+        except TapnetError as error:
+            self.on_error(error)
+            self.on_left_out(left - 1)
+
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
         names = dataset.graph_names or range(len(dataset))
-        with self._counting(len(dataset), dataset.name) as advance:
-            for group in self._groups(dataset, lambda i: f"{prefix}{names[i]}", advance):
+        with self._counting(len(dataset), dataset.name) as advance, self.reporting(len(dataset)) as done:
+            dataset = dataset.with_features(self.model.features)
+            for number, group in enumerate(self._groups(dataset, lambda i: f"{prefix}{names[i]}", advance)):
+                done(min(GRAPHS_AT_ONCE, len(dataset) - number * GRAPHS_AT_ONCE))
                 if group.graphs:
                     _note_unused(dataset, self.model)
                 yield group
@@ -405,7 +437,7 @@ class _Run(NamedTuple):
 
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
         group: list[tuple[str, FileGraph]] = []
-        nodes = 0
+        nodes, noted = 0, False
         with self._counting(len(names), folder.name) as advance:
             for number, name in enumerate(names, 1):
                 try:
@@ -415,23 +447,22 @@ class _Run(NamedTuple):
                     self.on_error(error)
                 full = len(group) == GRAPHS_AT_ONCE or nodes > NODES_AT_ONCE
                 if group and (full or number == len(names)):
-                    yield from self._of_group(group)
+                    for predicted, dataset in self._of_group(group):
+                        noted = noted or (bool(predicted.graphs) and _note_unused(dataset, self.model))
+                        yield predicted
                     group, nodes = [], 0
                 advance(1)
 
-    def _of_group(self, group: Sequence[tuple[str, FileGraph]]) -> Iterator[PredictedGroup]:
+    def _of_group(self, group: Sequence[tuple[str, FileGraph]]) -> list[tuple[PredictedGroup, GraphDataset]]:
         """Each file is read as if it were alone; where they do not go together, one by one."""
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
-            found = [self._predicted(dataset, names)]
-            if found[0].graphs:
-                _note_unused(dataset, self.model)
+            return [(self._predicted(dataset, names), dataset)]
         except TapnetError as error:
             if len(group) == 1:
                 self.on_error(error)
-            found = [one for pair in group for one in self._of_group([pair])] if len(group) > 1 else []
-        yield from found
+            return [one for pair in group for one in self._of_group([pair])] if len(group) > 1 else []
 
     def _predicted(self, dataset: GraphDataset, names: list[str]) -> PredictedGroup:
         encoded = self.model.encode(dataset, names, self.unseen)

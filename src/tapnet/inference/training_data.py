@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, product
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tapnet.data._molecule_arrays import ATOM_COLUMNS, check_rdkit, is_valid
-from tapnet.data.dataset import GraphDataset
-from tapnet.errors import DataError, SettingError, TapnetError
+from tapnet.data.dataset import GraphDataset, Task
+from tapnet.errors import DataError, DataNote, SettingError, TapnetError
 from tapnet.files import reading
 from tapnet.inference.model import SavedModel
 from tapnet.io.dataset_files import Layout, is_matrix_file
@@ -71,12 +72,42 @@ def load_matrix(model: SavedModel, file: Path) -> GraphDataset:
     Raises:
         DataError: If it is none; the message names the place.
     """
-    with reading(file):
-        options: dict[str, Any] = {"threshold": model.card.threshold, "directed": model.card.directed}
-        data = read_matrices(file, name=file.stem, features=model.features, **options)
+    data = load_matrices(model, Layout("matrices", file, file.stem, file))
+    return data.with_features(model.features)
+
+
+def load_matrices(
+    model: SavedModel,
+    layout: Layout,
+    target: str | Sequence[str] | None = None,
+    task: Task | None = None,
+    on_error: Callable[[DataError], None] | None = None,
+) -> GraphDataset:
+    """Reads a folder of matrices, or the file of one, as those of the training data were read.
+
+    Where the model reads the sums of weights, they are there also if all weights are 1 or there is no edge.
+
+    Args:
+        model: What is to read them.
+        layout: Where they are.
+        target: The target column of their table, or several; an empty list: none.
+        task: What the target columns hold.
+        on_error: Called for each file that is wrong, as :func:`tapnet.io.matrices.read_matrices` has it.
+
+    Returns:
+        The data set with the features that it has by itself.
+
+    Raises:
+        DataError: If a file is wrong (with ``on_error`` only if all are); the message names the place.
+    """
+    options: dict[str, Any] = {"target": target, "task": task, "on_error": on_error}
+    options |= {"threshold": model.card.threshold, "directed": model.card.directed}
+    with reading(layout.root):
+        strength = model.features == "attributes"
+        data = read_matrices(layout.place, name=layout.prefix, strength=strength, **options)
     for note in data.notes:
-        warnings.warn(note, stacklevel=2)
-    return replace(data, source=str(file), place="path")
+        warnings.warn(note, DataNote, stacklevel=2)
+    return replace(data, source=str(layout.root), place="path")
 
 
 def load_graphs(
@@ -99,22 +130,32 @@ def load_graphs(
     """
     if dataset is None:
         return load_training_data(model, data_dir)
-    kind, place, *_ = find_graphs(model, dataset, data_dir, download=False)
+    layout = find_graphs(model, dataset, data_dir, download=False)
+    kind, place, *_ = layout
     if kind == "matrices" and isinstance(place, Path) and place.is_file():
         return load_matrix(model, place)
+
     options: dict[str, Any] = {"features": model.features, "download": False}
     options |= {"threshold": model.card.threshold} if kind == "matrices" else {}
     options |= {"directed": model.card.directed} if kind != "molecules" else {}
+
+    def load(**chosen: Any) -> GraphDataset:
+        try:
+            return load_dataset(dataset, data_dir, **options, **chosen)
+        except SettingError:
+            if kind != "matrices":
+                raise
+            return load_matrices(model, layout, **chosen).with_features(model.features)
+
     found: GraphDataset | None = None
     for chosen in _reading_options(model, kind):
         with suppress(DataError, SettingError):  # such as two columns that could be the target
-            data = load_dataset(dataset, data_dir, **options, **chosen)
+            data = load(**chosen)
             if model.card.target_names in (None, data.target_names):
                 return data
             found = found or data
     if found is None:
-        options |= {"target": []} if kind in ("molecules", "matrices", "graphs") else {}
-        found = load_dataset(dataset, data_dir, **options)
+        found = load(**({"target": []} if kind in ("molecules", "matrices", "graphs") else {}))
     return found
 
 

@@ -7,8 +7,10 @@ and with ``features="all"`` other texts count beside ``label``, too. Its numbers
 every attribute that is a number at every node of every file, in the order of the names.
 
 An edge's category is its attribute ``label``, or else every attribute that holds text, as for nodes, if every edge of
-every file has it; its weight is ``weight``, and its numbers are found as those of nodes. Parallel edges are left out,
-and directions unless they are asked for.
+every file has it; its weight is ``weight``, and its numbers are found as those of nodes. Parallel edges are one: the
+mean of their weights counts, and of all else what the first one has. Directions count where they are asked for.
+
+What some nodes or edges lack is left aside, and a note names the first of them, as it names a text among numbers.
 
 The order of labels.csv or targets.csv is the graphs' order. Without such a table the targets are not known (``classes``
 is ``(None,)``), which is enough for prediction, and the files' names order the graphs.
@@ -23,7 +25,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -60,6 +62,8 @@ NEVER = (1 << 31) - 1
 LABEL, ATTRIBUTES, WEIGHT, SELF_LOOP = "label", "attributes", "weight", "self_loop"
 IDENTIFIERS = ("id", "name")  # texts that say which node or edge it is, not of which kind
 LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; nodes and ends of edges of a part
+ENOUGH_TEXTS = 100  # more than numbers: an attribute that is text, of which nothing more is counted
+LONGEST_LIST = 400  # characters, of attributes and why they are left aside
 
 
 # ---- what its attributes mean ----
@@ -86,6 +90,7 @@ class FileGraph:
     wrong_edges: Mapping[str, str] = field(default_factory=dict)  # what some edges lack, and the first of these
     wrong_weight: str = ""  # the first weight that is no number, in a sentence
     directed: bool = False
+    names: Sequence[Any] = ()  # of the nodes
 
     @classmethod
     def read(cls, file: Place) -> FileGraph:
@@ -98,9 +103,10 @@ class FileGraph:
         columns, edge_columns = (
             {name: _column(values) for name, values in of.items()} for of in (graph.node_columns, graph.edge_columns)
         )
-        (rows, cols), names = graph.ends, frozenset(graph.edge_columns)
+        (rows, cols), carried = graph.ends, frozenset(graph.edge_columns)
         ends = np.asarray(rows + cols, dtype=np.int64).reshape(2, -1)
-        return cls(str(file), graph.size, ends, columns, names, edge_columns=edge_columns, directed=graph.directed)
+        more: dict[str, Any] = {"edge_columns": edge_columns, "directed": graph.directed, "names": graph.names}
+        return cls(str(file), graph.size, ends, columns, carried, **more)
 
     @classmethod
     def of(cls, graph: nx.Graph, file: str) -> FileGraph:
@@ -138,6 +144,7 @@ class FileGraph:
             wrong_edges=lacking_edges,
             wrong_weight=next(wrong, ""),
             directed=graph.is_directed(),
+            names=list(graph),
         )
 
     def with_both_directions(self) -> FileGraph:
@@ -147,6 +154,13 @@ class FileGraph:
         ends = np.concatenate([self.edge_index, self.edge_index[::-1]], axis=1)
         columns = {name: Column(kind, [*values, *values]) for name, (kind, values) in self.edge_columns.items()}
         return replace(self, edge_index=ends, edge_columns=columns, directed=True)
+
+    def name_of(self, what: str, position: int) -> str:
+        """What the file calls a node; of an edge, its ends."""
+        if what == "node":
+            return f"{str(self.names[position])!r:.40}"
+        start, end = (str(self.names[node]) for node in self.edge_index[:, position])
+        return f"from {start!r:.40} to {end!r:.40}"
 
     def without(self, attribute: str, reason: str = "") -> str:
         """The sentence about an attribute that not every node has, and that is wanted for a reason."""
@@ -187,6 +201,76 @@ def _number(value: Any) -> float:
     if isinstance(value, str):
         value = float(value) if NUMBER.fullmatch(value.strip()) else math.nan
     return float(value) if is_finite_number(value) else math.nan
+
+
+@dataclass
+class _Remarks:
+    """What a user should know of the nodes' (or edges') attributes: the first place where each has no value, or a text.
+
+    Attributes:
+        of: "node" or "edge".
+        missing: Of attributes that some lack, who lacks it, in words.
+        gaps: Those that some lack though others in the same file have them.
+        odd: Of attributes with a text that is no number, who has it, in words.
+        surplus: How many more numbers an attribute has than such texts.
+    """
+
+    of: Literal["node", "edge"]
+    missing: dict[str, str] = field(default_factory=dict)
+    gaps: set[str] = field(default_factory=set)
+    odd: dict[str, str] = field(default_factory=dict)
+    surplus: Counter[str] = field(default_factory=Counter)
+    _first: str = ""  # file
+    _seen: set[str] = field(default_factory=set)
+
+    def add(self, graph: FileGraph) -> None:
+        """Looks at one more graph."""
+        file = PurePath(graph.file).name
+        columns, lacking = (
+            (graph.columns, graph.lacking) if self.of == "node" else (graph.edge_columns, graph.wrong_edges)
+        )
+        there = {*columns, *lacking}
+        self.gaps.update(lacking)
+        for name, who in lacking.items():
+            self.missing.setdefault(name, f"{_THE[self.of]} {who} of {file} has none")
+        for name in self._seen - there:
+            self.missing.setdefault(name, f"no {self.of} of {file} has it")
+        for name in there - self._seen if self._first else ():
+            self.missing[name] = f"no {self.of} of {self._first} has it"
+        self._seen |= there
+        self._first = self._first or file
+        for name, (kind, values) in columns.items():
+            if name in (LABEL, *IDENTIFIERS) or self.surplus[name] < -ENOUGH_TEXTS:
+                continue
+            if kind == "numbers":
+                self.surplus[name] += len(values)
+            elif kind == "words":
+                self._count_texts(graph, name, values, file)
+
+    def _count_texts(self, graph: FileGraph, name: str, values: Sequence[Any], file: str) -> None:
+        count = Counter(value for value in values if isinstance(value, str))
+        texts = {text for text in count if math.isnan(_number(text))}
+        self.surplus[name] += len(values) - 2 * sum(count[text] for text in texts)
+        if texts and name not in self.odd:
+            position, text = next((i, v) for i, v in enumerate(values) if isinstance(v, str) and v in texts)
+            self.odd[name] = f"{_THE[self.of]} {graph.name_of(self.of, position)} of {file} has {text!r:.40}"
+
+    def reasons(self) -> dict[str, str]:
+        """Why attributes are left aside, by what `GraphDataset.not_read` calls them."""
+        return {self.unread(name): why for name, why in self.missing.items()}
+
+    def unread(self, name: str) -> str:
+        """What `GraphDataset.not_read` calls an attribute."""
+        (what,) = name_unread([name], []) if self.of == "node" else name_unread([], [name])
+        return what
+
+    def mostly_numbers(self, named: Sequence[str] | None) -> list[str]:
+        """The attributes that are numbers but for fewer texts, with the first of these; not those that a user named."""
+        names = (name for name in sorted(self.odd) if self.surplus[name] > 0 and name not in self.missing)
+        return [f"{name} of {self.of}s ({self.odd[name]})" for name in names if name not in (named or ())]
+
+
+_THE = {"node": "node", "edge": "the edge"}
 
 
 def _common_kinds(columns: Sequence[Mapping[str, Column]]) -> tuple[dict[str, set[str]], tuple[str, ...]]:
@@ -599,7 +683,7 @@ def read_graphs(
         notes.append(f"{found.partial}: it is left aside, and a node is its degree")
     if from_text := (*schema.from_text, *(f"{name} of edges" for name in edges.from_text)):
         notes.append(f"{place}: numbers, though they are stored as text: {printable(', '.join(from_text))[:200]}")
-    notes += filter(None, [_reading_note(place, found)])
+    notes += filter(None, [_reading_note(place, found, chosen)])
     if not directed and found.directed:
         notes.append(directions_note(place, found.directed, len(listing.files)))
     notes += filter(None, [categories_note(found.dataset)])
@@ -607,15 +691,23 @@ def read_graphs(
     return dataset if features is None else dataset.with_features(features)
 
 
-def _reading_note(place: Place, found: _Read) -> str:
-    """What became of each attribute; nothing where no category was found but ``label``, and edges carry nothing.
+def _reading_note(place: Place, found: _Read, chosen: _Chosen) -> str:
+    """What became of each attribute, why it is left aside where some lack it, and texts among numbers.
 
-    What is not used is said by `features_note`, too, when something is done with the data.
+    Nothing where no category was found but ``label``, edges carry nothing, no attribute has gaps, and there are no such
+    texts. What is not used is said by `features_note`, too, when something is done with the data.
     """
-    if found.schema.categories in ((), (LABEL,)) and not any(found.edges):
+    of_nodes, of_edges = found.remarks
+    reasons = of_nodes.reasons() | of_edges.reasons()
+    left = [f"{what} ({reasons[what]})" if what in reasons else what for what in found.dataset.not_read]
+    mostly = [*of_nodes.mostly_numbers(chosen.node_label), *of_edges.mostly_numbers(chosen.edge_label)]
+    gaps = {some.unread(name) for some in found.remarks for name in some.gaps}.intersection(found.dataset.not_read)
+    is_surprise = not found.partial and (mostly or gaps)
+    if found.schema.categories in ((), (LABEL,)) and not any(found.edges) and not is_surprise:
         return ""
     read = {"of the nodes": str(found.schema), "of the edges": str(found.edges)}
-    read["left aside"] = printable(", ".join(found.dataset.not_read))[:200]
+    read["numbers but for some texts"] = printable(", ".join(mostly))[:LONGEST_LIST]
+    read["left aside"] = printable(", ".join(left))[:LONGEST_LIST]
     return f"{place}: read " + "; ".join(f"{what}: {words}" for what, words in read.items() if words)
 
 
@@ -625,6 +717,7 @@ class _Read(NamedTuple):
     edges: EdgeSchema
     directed: int  # graphs with an edge in one direction
     partial: str  # the attribute that would describe nodes if all had it
+    remarks: tuple[_Remarks, _Remarks]  # on nodes and edges
 
 
 @contextmanager
@@ -664,15 +757,22 @@ class _Files(NamedTuple):
                 yield FileGraph.read(self.folder / name)
                 advance(1)
 
-    def join(self, graphs: Sequence[FileGraph], edges: EdgeSchema | None = None) -> _Read:
-        """The data set of some graphs; ``edges`` is what those of others carry, where these graphs have none."""
+    def join(self, graphs: Sequence[FileGraph], before: _Read | None = None) -> _Read:
+        """The data set of some graphs; where these have no edges, what those of the graphs before carry is taken."""
+        edges = before and before.edges
+        remarks = before.remarks if before else (_Remarks("node"), _Remarks("edge"))
         schema = NodeSchema.of(graphs, self.chosen.node_label, all_texts=self.chosen.all_texts)
         if edges is None or any(g.edge_index.size for g in graphs):
             edges = EdgeSchema.of(graphs, self.chosen.edge_label)
         one_way = sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)
         options: dict[str, Any] = {"name": self.of, "source": self.source, "directed": self.directed}
         dataset = join(graphs, [schema] * len(graphs), edges=edges, **options)
-        return _Read(dataset, schema, edges, one_way, _partial_attribute(graphs) if _may_be_partial(schema) else "")
+        for graph in graphs:
+            remarks[0].add(graph)
+            if graph.edge_index.size:
+                remarks[1].add(graph)
+        partial = _partial_attribute(graphs) if _may_be_partial(schema) else ""
+        return _Read(dataset, schema, edges, one_way, partial, remarks)
 
 
 def _read_all(files: _Files) -> _Read:
@@ -694,7 +794,7 @@ def _read_large(files: _Files) -> _Read | None:
             nodes, ends = nodes + graph.size, ends + graph.edge_index.size
             if number < len(files.names) and (not ends or nodes + ends <= VALUES_AT_ONCE):
                 continue
-            part = files.join(graphs, first and first.edges)
+            part = files.join(graphs, first)
             first = first or part
             if (part.schema, part.edges) != (first.schema, first.edges):
                 return None

@@ -73,6 +73,8 @@ def read_matrices(
     task: Task | None = None,
     threshold: float | None = None,
     directed: bool = False,
+    strength: bool = False,
+    on_error: Callable[[DataError], None] | None = None,
 ) -> GraphDataset:
     """Reads a folder of matrices, or the file of one.
 
@@ -86,6 +88,9 @@ def read_matrices(
         task: What the target columns hold, where it is not what would be found.
         threshold: Entries whose absolute value is not larger are no edges; by default zeros are none.
         directed: Whether an entry in row i and column j is an edge from i to j only.
+        strength: Whether to keep the sums of weights also where the edges have no weights, for a model that reads them.
+        on_error: Called for each file that is wrong, which is then left out; for prediction, where no targets are read
+            (``target=[]``). If no file is left, the last error is raised. By default the first one is.
 
     Returns:
         The data set.
@@ -107,7 +112,20 @@ def read_matrices(
     if not listing.files:
         raise DataError(f"{place}: no matrices (.npy, .npz, .csv) in this folder")
     files = _Files(place, folder, name, threshold, directed)
-    found = _read_large(files, listing.files) or _read_all(files, listing.files)
+    try:
+        found = _read_large(files, listing.files) or _read_all(files, listing.files)
+    except DataError:
+        wrong = {} if on_error is None or listing.targets is not None else _errors_of(files, listing.files)
+        if on_error is None or not wrong:
+            raise
+        *others, last = wrong.values()
+        for error in others:
+            on_error(error)
+        if len(wrong) == len(listing.files):
+            raise last from None
+        on_error(last)
+        listing = listing._replace(files=[name for name in listing.files if name not in wrong])
+        found = _read_all(files, listing.files)
     dataset, nodes = found.dataset, found.nodes
     notes = [*nodes.notes]
     if found.asymmetric:
@@ -121,7 +139,7 @@ def read_matrices(
             f"{place}: {dataset.num_edges / pairs:.0%} of all pairs of nodes are edges; a threshold leaves out the weak"
         )
     dataset = replace(dataset, threshold=threshold)
-    if nodes.is_empty and dataset.edge_weight is not None:
+    if nodes.is_empty and (strength or dataset.edge_weight is not None):
         dataset = dataset.with_features("attributes")
         notes.append(f"{place}: a node is the sum of its weights, as no table of nodes says what it is")
     elif nodes.is_empty:  # sums that are degrees
@@ -153,6 +171,18 @@ class _Read(NamedTuple):
 def _read_all(files: _Files, names: Sequence[str]) -> _Read:
     with counting(len(names), f"reading {files.name}") as advance:
         return _assemble(files, names, [_matrix(files, name, advance) for name in names])
+
+
+def _errors_of(files: _Files, names: Sequence[str]) -> dict[str, DataError]:
+    """What is wrong with each matrix or its table of nodes; only those with which something is."""
+    found = dict[str, DataError]()
+    for name in names:
+        try:
+            with reading(files.folder / name):
+                _assemble(files, [name], [read_matrix(files.folder / name, files.threshold or 0.0)])
+        except DataError as error:
+            found[name] = error
+    return found
 
 
 def _read_large(files: _Files, names: Sequence[str]) -> _Read | None:

@@ -16,13 +16,23 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tapnet.data._molecule_arrays import SHOWN, name_invalid
-from tapnet.data.targets import MISSING, MOST_CLASSES, Targets, is_gap
+from tapnet.data.targets import (
+    MISSING,
+    MOST_CLASSES,
+    NUMBERS,
+    WITH_UNIT,
+    Targets,
+    have_few_units,
+    is_gap,
+    why_no_number,
+)
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import Place, read_content
 from tapnet.io.tables import Table, decode_table, parse_table, separator, without_separator
 
 MAX_BYTES, MOST_HEADER = 1 << 30, 1 << 20
+MOST_SHOWN = 300  # characters of a list of columns
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "isosmiles", "smi", "mol", "molecule", "structure")
 NAME_COLUMN = re.compile(r"(^|.*[ _-])(name|title)", re.IGNORECASE)
 ID_COLUMN = re.compile(r"((^|.*[ _-])(id|cid|cas|index|idx)|num|no\.?|unnamed: 0|)", re.IGNORECASE)
@@ -72,11 +82,12 @@ class LeftOut:
 
 
 class Columns(NamedTuple):
-    """The columns with the molecules, the targets and the names."""
+    """The columns with the molecules, the targets and the names, and why others are not the target."""
 
     smiles: str
     targets: tuple[str, ...]
     names: str | None
+    reasons: tuple[tuple[str, str], ...] = ()  # a column, and why
 
     @classmethod
     def choose(cls, table: MoleculeCells, smiles: str | None, target: str | Sequence[str] | None) -> Columns:
@@ -88,7 +99,9 @@ class Columns(NamedTuple):
         targets = table.target_column(others) if target is None else table.find_all(target)
         if chosen in targets:
             raise DataError(f"{table.path}: the column {chosen} holds the molecules and cannot be the target")
-        return cls(chosen, tuple(targets), next((n for n in named if n not in targets), None))
+        reasons = table.why_no_target(others, targets) if target is None else {}
+        name = next((n for n in named if n not in targets), None)
+        return cls(chosen, tuple(targets), name, tuple(reasons.items()))
 
     def no_molecule(self, path: Place) -> DataError:
         """The error where no row has a molecule."""
@@ -96,13 +109,15 @@ class Columns(NamedTuple):
 
     def describe(self, targets: Targets | None, header: Sequence[str], remark: str = "") -> str:
         """Which column is what, in one line."""
+        why = {name: f" ({reason})" for name, reason in self.reasons}
         rest = [name for name in header if name and name not in (self.smiles, *self.targets, self.names)]
+        aside = ", ".join(f"{name}{why.get(name, '')}" for name in rest)
         parts = [
             f"molecules from the column {printable(self.smiles)}",
             "no target" if targets is None else targets.note,
             remark,
             f"names from {printable(self.names)}" if self.names else "",
-            f"left aside: {printable(', '.join(rest)):.200}" if rest else "",
+            f"left aside: {printable(aside):.{MOST_SHOWN}}" if rest else "",
         ]
         return "; ".join(filter(None, parts))
 
@@ -132,6 +147,28 @@ class MoleculeCells(Table):
                 f"{self.path}: which column is the target? It could be {self.listed(found)}; name one or several"
             )
         return found
+
+    def why_no_target(self, others: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
+        """Why columns that are no ids or names are not the target: those of numbers, and all where there is none."""
+        named = [n for n in others if n and not (ID_COLUMN.fullmatch(n) or NAME_COLUMN.fullmatch(n))]
+        reasons = {name: self._why_aside(name, numbers_only=bool(targets)) for name in named if name not in targets}
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def _why_aside(self, name: str, *, numbers_only: bool) -> str:
+        """Why a column was not chosen as the target."""
+        cells = {row: cell.strip() for row, cell in enumerate(self.column(name)) if not is_gap(cell)}
+        if cells and _are_numbers(list(cells.values())):
+            return "taken for an id: whole numbers that only rise"
+        names = not have_few_units(cells.values())
+        odd = {row: why_no_number(cell) for row, cell in cells.items() if not _are_numbers([cell])}
+        odd = {row: "" if names and WITH_UNIT.fullmatch(cells[row]) else why for row, why in odd.items()}
+        written = len(cells) - sum(not why for why in odd.values())
+        if cells and written >= NUMBERS * len(cells):
+            row = next(iter(odd))
+            return f"{cells[row][:40]!r} in {self.place(row)}: {odd[row] or 'not a number'}"
+        different = len(set(cells.values()))
+        text = f"{different} different texts" if different > 1 else "the same everywhere" if cells else "empty"
+        return "" if numbers_only else text
 
 
 class DataFrameCells(MoleculeCells):
@@ -228,15 +265,20 @@ def smi_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def sdf_records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Each record's MOL block as ``molecule``, its title as ``name``, and its data fields; with the line of each."""
+    """Each record's MOL block as ``molecule``, its title as ``name``, and its data fields; with the line of each.
+
+    A blank record has an empty molecule. What follows the last mark is a record unless it is blank.
+    """
     record: list[str] = []
     begin = 1
-    for line in chain(lines, ["$$$$"]):
-        if not line.startswith("$$$$"):
+    for line in chain(lines, [None]):
+        if line is not None and not line.startswith("$$$$"):
             record.append(line.replace("\r\n", "\n"))
             continue
         text = "".join(record)
-        if text.strip():
+        if line is not None and not text.strip():
+            yield begin, {"molecule": "", "name": ""}
+        elif text.strip():
             block, end, data = text.partition("M  END")
             own = {"molecule": f"{block}{end}\n", "name": block.partition("\n")[0].strip()}
             yield begin, own | {key: value.strip() for key, value in SDF_FIELD.findall(data) if key not in own}

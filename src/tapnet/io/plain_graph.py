@@ -9,16 +9,21 @@ from typing import Any, NamedTuple
 class PlainGraph(NamedTuple):
     """A graph as columns: all nodes have the same attributes, all edges too, and none is parallel."""
 
-    size: int
+    names: Sequence[str | int]  # of the nodes
     ends: tuple[list[int], list[int]]  # where each edge begins, and where it ends
     node_columns: dict[str, list[Any]]
     edge_columns: dict[str, list[Any]]
     directed: bool = False
 
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        return len(self.names)
+
     @classmethod
     def of(
         cls,
-        names: list[Any],
+        names: Sequence[Any],
         ends: Sequence[list[Any]],
         node_columns: dict[str, list[Any]],
         edge_columns: dict[str, list[Any]],
@@ -41,9 +46,11 @@ class PlainGraph(NamedTuple):
                 return None
         elif names != list(range(size)) or set(map(type, [*names, *rows, *columns])) != {int}:
             return None
+        else:
+            names = range(size)
         if rows and (min(*rows, *columns) < 0 or max(*rows, *columns) >= size):
             return None
         pairs = {(i, j) if i < j or directed else (j, i) for i, j in zip(rows, columns, strict=True)}
         if len(pairs) < len(rows) or any(None in values for values in (*node_columns.values(), *edge_columns.values())):
             return None
-        return cls(size, (rows, columns), node_columns, edge_columns, directed)
+        return cls(names, (rows, columns), node_columns, edge_columns, directed)

@@ -18,7 +18,7 @@ from tapnet.data.dataset import GraphDataset
 from tapnet.data.splits import Split, Splits, grouped_folds, split_by_folds
 from tapnet.data.targets import is_gap, remark_similar
 from tapnet.errors import DataError, DataNote, SettingError
-from tapnet.files import read_regular, write_atomically
+from tapnet.files import printable, read_regular, write_atomically
 
 WORDS = ("random", "scaffold", "deduplicate", "group:COLUMN", "column:NAME", "FILE.json")
 MAX_SPLITS_BYTES = 1 << 28
@@ -64,7 +64,7 @@ def choose_splits(split: str | Path | None, dataset: GraphDataset, folds: int) -
     if colon and kind == "group":
         return _by_groups(words, _groups(dataset, column), dataset, folds)
     if colon and kind == "column":
-        return Splits(words, (_by_names(_column(dataset, column), column),))
+        return Splits(words, (_by_names(dataset, column),))
     if words.endswith(".json"):
         return read_splits(Path(words), len(dataset))
     raise SettingError(f"split is one of {', '.join(WORDS)}, not {words!r}")
@@ -99,21 +99,24 @@ def _groups(dataset: GraphDataset, column: str) -> list[str]:
     return ["" if is_gap(group) else group for group in found]
 
 
-def _by_names(values: Sequence[Hashable], column: str) -> Split:
+def _by_names(dataset: GraphDataset, column: str) -> Split:
     found: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
     empty = 0
-    for i, value in enumerate(values):
+    names = dataset.graph_names or dataset.smiles
+    where = dataset.source or dataset.name
+    for i, value in enumerate(_column(dataset, column)):
         part = PARTS.get(str(value).strip().lower())
         if part is None and not str(value).strip():
             empty += 1
             continue
         if part is None:
+            which = f"graph {i}" + (f" ({printable(names[i]):.60})" if names and names[i] else "")
             raise DataError(
-                f"the column {column!r} says {value!r} of graph {i}, where train, validation or test belongs"
+                f"{where}: the column {column!r} says {value!r} of {which}, where train, validation or test belongs"
             )
         found[part].append(i)
     if not found["train"] or not found["test"]:
-        raise DataError(f"the column {column!r} names no graphs for training, or none for testing")
+        raise DataError(f"{where}: the column {column!r} names no graphs for training, or none for testing")
     if empty:
         warnings.warn(f"{empty} graphs have no part in the column {column!r} and are left out", DataNote, stacklevel=2)
     parts = {name: torch.tensor(numbers) for name, numbers in found.items()}

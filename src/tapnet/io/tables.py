@@ -274,7 +274,7 @@ def list_graphs(
         return Listing(list(there))
     table = folder / tables[0]
     if tables[0] == TARGETS or target is not None or task is not None:
-        listing = _read_targets(read_table(table), there, target, task)
+        listing = _read_targets(read_table(table), there, target, task, aside=", ".join(tables[1:]))
     else:
         listing = _read_labels(table, there)
     notes = list(listing.notes)
@@ -294,7 +294,9 @@ def _read_labels(table: Place, there: Sequence[str]) -> Listing:
     )
 
 
-def _read_targets(table: Table, there: Sequence[str], target: str | Sequence[str] | None, task: Task | None) -> Listing:
+def _read_targets(
+    table: Table, there: Sequence[str], target: str | Sequence[str] | None, task: Task | None, aside: str
+) -> Listing:
     first, *others = table.header
     if not others:
         raise DataError(f"{table.path}:1: the first column names the files; the targets are in further columns")
@@ -304,7 +306,7 @@ def _read_targets(table: Table, there: Sequence[str], target: str | Sequence[str
         if file in files:
             raise DataError(f"{table.path}:{line}: {file} is listed twice")
         files[file] = row
-    names = _target_columns(table, others) if target is None else table.find_all(target)
+    names = _target_columns(table, others, aside) if target is None else table.find_all(target)
     if first in names:
         raise DataError(f"{table.path}: the column {printable(first)} names the files and cannot be the target")
     rows, notes = list(range(len(files))), list(_unlisted(table.path, there, files))
@@ -329,15 +331,19 @@ def _targets(table: Table, names: Sequence[str], task: Task | None, rows: Sequen
     return detect_task(cells, task, [table.where(row) for row in rows])
 
 
-def _target_columns(table: Table, others: Sequence[str]) -> Sequence[str]:
-    """The only column, or all if they hold nothing but 0 and 1; else a DataError that lists them."""
+def _target_columns(table: Table, others: Sequence[str], aside: str) -> Sequence[str]:
+    """The only column, or all if they hold nothing but 0 and 1; else a DataError that lists them.
+
+    ``aside`` is the other table of the folder, which does not count.
+    """
     if len(others) == 1:
         return others
     cells = {name: {cell.strip().lower() for cell in table.column(name) if not is_gap(cell)} for name in others}
     if all(found and found <= {"0", "1", "0.0", "1.0", *YES_NO} for found in cells.values()):
         return others
+    counts = f" counts, and {aside} is left aside" if aside else ""
     raise DataError(
-        f"{table.path}: which column is the target? The columns are {table.listed(others)}; name one or several"
+        f"{table.path}{counts}: which column is the target? The columns are {table.listed(others)}; name one or several"
     )
 
 
