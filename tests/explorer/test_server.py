@@ -957,6 +957,15 @@ def test_what_is_no_molecule_is_said(molecules, content: bytes, message: str) ->
         read_upload(molecules[0], "molecule.smi", content)
 
 
+def test_bonds_have_as_many_lines_as_chemists_draw(molecules, explorer) -> None:
+    saved, dataset = molecules
+    ring, _, acid = (Explorer(saved, dataset).graph(number, Choice()) for number in range(3))
+    assert sorted(ring["bonds"]) == [1, 1, 1, 2, 2, 2]
+    assert dict(zip(map(tuple, acid["edges"]), acid["bonds"], strict=True)) == {(0, 1): 1, (1, 2): 2, (1, 3): 1}
+    assert Explorer(saved).uploaded("molecule.smi", b"C#N", Choice())["bonds"] == [3]
+    assert explorer.graph(0, Choice())["bonds"] is None
+
+
 def test_molecules_are_found_by_their_smiles(molecules) -> None:
     saved, dataset = molecules
     explorer = Explorer(saved, dataset)

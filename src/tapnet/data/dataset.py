@@ -472,8 +472,8 @@ class GraphDataset:
         """Makes a data set of NetworkX graphs.
 
         An attribute counts if every node (or edge) of every graph has it; else ``not_read`` names it. Labels may be of
-        any hashable kind but None. Nodes are numbered in the order of the graph; self-loops are dropped, and of parallel
-        edges the first one's label and attributes count.
+        any hashable kind but None. Nodes are numbered in the order of the graph; self-loops are dropped, and the first
+        of parallel edges counts.
 
         Args:
             graphs: The graphs.

@@ -35,7 +35,7 @@ from tapnet.training.baseline import baseline_warning
 from tapnet.training.metrics import METRICS
 from tapnet.training.protocol import check_protocol, split
 from tapnet.viz.graph_layout import graph_layout
-from tapnet.viz.molecules import atom_positions
+from tapnet.viz.molecules import atom_positions, bond_orders
 
 PREDICTED_AT_ONCE = 256
 CACHED_LAYOUTS = CACHED_ATTRIBUTIONS = 64
@@ -320,6 +320,7 @@ class Explorer:
         return {
             "nodes": list(names),
             "edges": _edges(data).T.tolist(),
+            "bonds": _bonds(data),
             "directed": data.directed,
             "category": category,
             "categories": categories,
@@ -543,6 +544,14 @@ def _induced(encoded: GraphDataset, nodes: NDArray[np.int64]) -> GraphDataset:
 def _edges(data: GraphDataset) -> NDArray[np.int64]:
     """[2, E], each edge once, for a data set of one graph; of a directed one, first where it begins."""
     return np.asarray(data.batch([0]).edge_list)
+
+
+def _bonds(data: GraphDataset) -> list[int] | None:
+    """How many lines each edge of a molecule is drawn with; None for other graphs."""
+    if not data.smiles:
+        return None
+    orders = bond_orders(data.smiles[0])
+    return [orders.get((min(u, v), max(u, v)), 1) for u, v in _edges(data).T.tolist()]
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -100,6 +101,23 @@ def draw_molecule(
 def atom_positions(smiles: str) -> NDArray[np.float64]:
     """``[n, 2]`` where `draw_molecule` draws each atom."""
     return _picture(smiles)[0]
+
+
+def bond_orders(smiles: str) -> dict[tuple[int, int], int]:
+    """How many lines a chemist draws between two atoms: 1, 2 or 3, by both atoms, the lower number first.
+
+    Aromatic rings have single and double bonds in turn (Kekulé's form), where RDKit finds such a form.
+    """
+    from rdkit import Chem
+
+    mol = parse(smiles)
+    with suppress(Chem.KekulizeException):
+        Chem.Kekulize(mol, clearAromaticFlags=True)
+    found = {}
+    for bond in mol.GetBonds():
+        ends = sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()))
+        found[ends[0], ends[1]] = min(3, max(1, int(bond.GetBondTypeAsDouble())))
+    return found
 
 
 def diverging_scale() -> LinearSegmentedColormap:

@@ -114,11 +114,30 @@ function element(name, attributes = {}, ...children) {
 const point = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
 const pair = ([u, v]) => `${u} ${v}`;
 
-/** Edges as a path; in a directed graph each with an arrowhead on its way, and two between the same nodes apart. */
+/**
+ * Edges as a path; in a directed graph each with an arrowhead on its way, and two between the same nodes apart.
+ * The bonds of a molecule are one, two or three lines.
+ */
 function lines(view, edges, at) {
-  if (!view.directed) return edges.map(([u, v]) => `M${point(at[u])}L${point(at[v])}`).join("");
-  const pairs = new Set(view.edges.map(pair));
-  return edges.map(([u, v]) => arrow(at[u], at[v], pairs.has(pair([v, u])))).join("");
+  if (view.directed) {
+    const pairs = new Set(view.edges.map(pair));
+    return edges.map(([u, v]) => arrow(at[u], at[v], pairs.has(pair([v, u])))).join("");
+  }
+  const orders = new Map(view.bonds ? view.edges.map((ends, i) => [pair(ends), view.bonds[i]]) : []);
+  return edges.map((ends) => bond(at[ends[0]], at[ends[1]], orders.get(pair(ends)) ?? 1)).join("");
+}
+
+/** So many lines beside each other. */
+function bond(from, to, order) {
+  const length = Math.max(1e-6, Math.hypot(to[0] - from[0], to[1] - from[1]));
+  const [x, y] = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
+  const shifted = ([px, py], across) => point([px - across * y, py + across * x]);
+  const apart = Math.min(5, 0.12 * length);
+  const line = (_, i) => {
+    const across = apart * (i - (order - 1) / 2);
+    return `M${shifted(from, across)}L${shifted(to, across)}`;
+  };
+  return Array.from({ length: order }, line).join("");
 }
 
 function arrow(from, to, bothWays) {
@@ -203,10 +222,11 @@ export function drawAttribution(view, plan, found, largest, without = []) {
     const part = strength(found.edges[i]);
     if (part < 0.1) continue;
     const width = (thin * (1 + 2.5 * part)).toFixed(1);
-    const d = path([i]);
+    const d = lines({ ...view, bonds: null }, [view.edges[i]], at); // as wide as it counts, whatever the bond
     picture.append(element("path", { class: "edges", "stroke-width": Number(width) + 1, d }));
     picture.append(element("path", { class: "band", stroke: diverging(found.edges[i], largest), "stroke-width": width, d }));
   }
+  if (view.bonds) picture.append(element("path", { class: "edges", "stroke-width": thin / 2, d: path(there) }));
   const letters = [];
   at.forEach(([x, y], node) => {
     const value = found?.nodes[node] ?? 0;
