@@ -13,6 +13,7 @@ from tapnet.experiments.store import Store
 from tapnet.paper.cells import StoredResults, make_cells
 from tapnet.paper.comparisons import (
     FOLDER,
+    LINKED,
     TITLES,
     comparison_page,
     comparison_rows,
@@ -68,7 +69,8 @@ def test_the_page_is_short_and_its_tables_are_the_stored_ones(results):
     assert 100 < len(abstract.split()) <= 150
     for name in TITLES:
         tables = load_comparisons(RESULTS, name)
-        assert markdown([comparison_section(name, tables, brief=True)]).strip() in page
+        shown = markdown([comparison_section(name, tables, brief=True)]).strip() in page
+        assert shown or name in LINKED
         assert (RESULTS / FOLDER / f"{name}.md").read_text() == comparison_page(name, tables)
         assert f"(results/{FOLDER}/{name}.md)" in page
     assert (RESULTS / "variants.md").read_text() == markdown([variants_section(results, "MUTAG")], level=1)

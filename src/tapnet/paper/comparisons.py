@@ -34,6 +34,7 @@ TITLES = {
     "options": "TAP with options that are not in the paper",
     "edges": "TAPNet's convolution: the paper's GCN, GIN, and GINE, which reads edges",
 }
+LINKED = ("options",)  # the page of results refers to these tables, and has not the room for them
 
 
 def load_comparisons(folder: Path, name: str) -> dict[str, Comparison]:

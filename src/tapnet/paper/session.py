@@ -25,6 +25,7 @@ from tapnet.paper.cells import Cell, StoredResults, make_cells
 from tapnet.paper.coarsening import coarsening_trials, draw_coarsening
 from tapnet.paper.comparisons import (
     FOLDER,
+    LINKED,
     TITLES,
     comparison_page,
     comparison_rows,
@@ -141,7 +142,8 @@ class Session:
             found = load_comparisons(self.store.folder, name)
             if section := comparison_section(name, found, brief=True):
                 whole = self._written(f"{FOLDER}/{name}.md", comparison_page(name, found))
-                pages.append(f"{markdown([section])}\n{whole}")
+                shown = markdown([section]) if name not in LINKED else f"## {section.title}\n"
+                pages.append(f"{shown}\n{whole}")
             rows += comparison_rows(name, found)
         text = self.store.folder / TEXT
         page = insert_tables(text if text.exists() else report, explanation(self.asked.protocols), pages)
