@@ -466,7 +466,7 @@ def _about_systems(table: Comparison, others: Sequence[ComparedSystem]) -> list[
         visible = f"{table.digits(table.smallest_visible_difference)}{unit}"
         seen = f"differences above {visible} would have shown"
         if table.smallest_visible_difference > metric.range:
-            seen = "so few folds would have shown no difference, however large"
+            seen = "no difference would have shown with so few folds, however large"
         elif said:  # so that a smaller one has been found
             seen = f"a true difference of {visible} is found four times in five"
         said += [f"{who} from {table.reference} by more than chance", seen]

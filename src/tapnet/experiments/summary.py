@@ -158,10 +158,10 @@ class Summary:
         """A sentence for each metric that is not defined on the test graphs of some folds."""
         found = []
         for metric in self.metrics or [self.metric]:
-            where = [i for i, score in enumerate(self.scores_by(metric)) if not math.isfinite(score)]
-            if where:
-                folds = ", ".join(str(fold) for fold in dict.fromkeys(self._fold_numbers[i] for i in where))
-                which = f"fold {folds}" if len(where) == 1 else f"the folds {folds}"
+            scores = zip(self._fold_numbers, self.scores_by(metric), strict=True)
+            folds = list(dict.fromkeys(str(fold) for fold, score in scores if not math.isfinite(score)))
+            if folds:
+                which = f"{'fold' if len(folds) == 1 else 'folds'} {', '.join(folds)}"
                 found.append(f"{metric} is not defined on the test graphs of {which}, so it has no mean")
         return found
 

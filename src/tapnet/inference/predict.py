@@ -135,7 +135,7 @@ def predict_inputs(
 
 
 def _find_graphs(model: SavedModel, name: str, data_dir: str | Path | None) -> Layout:
-    """Of a model that reads molecules nothing is downloaded: what was meant as a SMILES is nobody else's business."""
+    """Finds the files of an input. A model of molecules downloads nothing: a SMILES must not leave the machine."""
     if not reads_molecules(model):
         return find_graphs(model, name, data_dir)
     try:
