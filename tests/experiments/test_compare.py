@@ -220,6 +220,47 @@ def test_trials_without_predictions_can_be_compared_with_trials_that_have_them()
     assert [s.name for s in tapnet.compare_runs({"a": run(), "b": packed}).systems] == ["a", "b"]
 
 
+def test_a_stored_comparison_takes_more_systems_without_its_runs(tmp_path):
+    runs = {name: run(name, noisy(80 + i, i)) for i, name in enumerate(("tapnet", "gin", "wl", "bag"))}
+    stored = tapnet.compare_runs({name: runs[name] for name in ("tapnet", "gin", "bag")}).save(tmp_path)
+    together = tapnet.compare_runs([stored.folder, runs["wl"]])
+    assert [row.name for row in together.systems] == ["tapnet", "gin", "wl", "bag"]
+    assert replace(together, folder=None) == tapnet.compare_runs(runs)
+    assert tapnet.compare_runs([stored], reference="gin").reference == "gin"
+
+
+def test_of_a_system_in_several_comparisons_the_last_counts_and_other_rules_are_noted():
+    stored = tapnet.compare_runs({"tapnet": run("tapnet", noisy(80, 0)), "gin": run("gin", noisy(81, 1))})
+    stored = replace(stored, rules="ten epochs")
+    again = tapnet.compare_runs([stored, run("gin", noisy(90, 2))])
+    assert again["gin"].scores == noisy(90, 2)
+    assert again["tapnet"] == stored["tapnet"]
+    assert again.rules == "ten epochs"
+    assert any(note.startswith("gin: protocol fair") for note in again.notes)
+
+
+def test_another_call_with_the_same_folder_adds_its_systems(tmp_path):
+    shared = {"folds": 3, "epochs": 1, "jobs": 1, "out": tmp_path}
+    first = tapnet.compare("MUTAG", ["wl"], **shared)
+    both = tapnet.compare("MUTAG", ["size", "wl"], **shared)
+    assert {row.name for row in both.systems} == {"wl", "majority", "size", "bag"}
+    later = tapnet.compare("MUTAG", ["majority"], metric="f1", **shared)  # other conditions stand alone
+    assert {row.name for row in later.systems} == {"majority", "size", "bag"}
+    added = tapnet.compare("MUTAG", ["wl", "gin"], metric="f1", **shared)
+    again = tapnet.compare("MUTAG", ["majority"], metric="f1", **shared)
+    assert again["gin"].scores == added["gin"].scores
+    assert again.reference == "majority"
+    assert first["wl"].scores == both["wl"].scores
+
+
+@pytest.mark.parametrize("changes", [{"protocol": "paper"}, {"dataset": "PTC"}, {"split": "a.json#1"}])
+def test_comparisons_of_other_conditions_are_refused(table, changes):
+    with pytest.raises(SettingError, match=next(iter(changes))):
+        tapnet.compare_runs([table, run("gin", noisy(90, 2), **changes)])
+    with pytest.raises(SettingError, match="folds"):
+        tapnet.compare_runs([table, run("gin", noisy(90, 2, folds=5))])
+
+
 def test_different_machines_are_said():
     def on(processor):
         found = run()

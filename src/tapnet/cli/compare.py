@@ -50,7 +50,7 @@ EXPLANATION = (
 def compare(
     data: Annotated[
         list[str],
-        typer.Argument(help="A data set's name or path, with --systems; or the folders of two runs or more."),
+        typer.Argument(help="A data set's name or path, with --systems; or the folders of runs and comparisons."),
     ],
     systems: Annotated[
         str | None,
@@ -138,8 +138,7 @@ def compare(
     with importing():
         from tapnet.cli.terminal import fold_lines
         from tapnet.experiments.compare import compare as compare_systems
-        from tapnet.experiments.compare import compare_runs
-        from tapnet.experiments.load_run import load_run
+        from tapnet.experiments.compare import compare_runs, load_stored
         from tapnet.experiments.progress import is_watched
         from tapnet.experiments.run_trial import Interrupted
         from tapnet.viz import save
@@ -151,7 +150,7 @@ def compare(
     try:
         with notes():
             if systems is None:
-                runs = [load_run(run, own_layer(pool), own_layer(conv)) for run in data]
+                runs = [load_stored(run, own_layer(pool), own_layer(conv)) for run in data]
                 table = compare_runs(runs, reference=reference, metric=metric)
                 table = table if out is None else table.save(out)
             else:

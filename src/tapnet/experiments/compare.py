@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import SettingError, did_you_mean
+from tapnet.errors import DataError, SettingError, did_you_mean
 from tapnet.experiments.backends.pool import keeping_processes
-from tapnet.experiments.comparison import ComparedSystem, Comparison, FromReference
+from tapnet.experiments.comparison import COMPARISON, ComparedSystem, Comparison, FromReference, load_comparison
 from tapnet.experiments.cross_validate import CrossValidation, cross_validate
 from tapnet.experiments.load_run import load_run
 from tapnet.experiments.nested import NestedValidation
@@ -152,22 +152,40 @@ def compare(
     table = compare_runs(runs, reference=reference, metric=measure.name)
     if folder is None:
         return table
-    systems_in_folder = [replace(system, folder=folder_name(system.name)) for system in table.systems]
-    return replace(table, systems=tuple(systems_in_folder)).save(folder)
+    table = replace(table, systems=tuple(replace(row, folder=folder_name(row.name)) for row in table.systems))
+    return _with_stored(table, folder).save(folder)
+
+
+def _with_stored(table: Comparison, folder: Path) -> Comparison:
+    """The same with the other systems of the comparison in this folder, if that is of the same conditions."""
+    try:
+        stored = load_comparison(folder)
+    except DataError:
+        return table
+    known = {row.name for row in table.systems}
+    others = tuple(row for row in stored.systems if row.name not in known)
+    if not others or _difference_of_conditions(table, stored):
+        return table
+    both = _side_by_side(table, replace(stored, systems=others))
+    return _with_statistics(both, table.reference, range(table.num_folds))
 
 
 def compare_runs(
-    runs: Sequence[str | Path | CrossValidation] | Mapping[str, CrossValidation],
+    runs: Sequence[str | Path | CrossValidation | Comparison] | Mapping[str, CrossValidation],
     *,
     reference: str | None = None,
     metric: str | None = None,
 ) -> Comparison:
     """Compares cross-validations that are done: results of `cross_validate`, or the folders that they are stored in.
 
+    A comparison among them, or its folder, adds its systems: it has the score of every fold, so that its own runs need
+    not be there any more. Of a system that several of them have, the last counts.
+
     Args:
-        runs: two or more; a mapping names them. Others are named by their system, or by their folder where two runs
-            are of the same system.
-        reference: the name of the one that the others are compared with; None means the first.
+        runs: two or more, or a comparison; a mapping names them. Others are named by their system, or by their folder
+            where two runs are of the same system.
+        reference: the name of the one that the others are compared with; None means the first, or that of the
+            comparison.
         metric: None means that of the runs.
 
     Returns:
@@ -183,60 +201,137 @@ def compare_runs(
         >>> compare_runs(runs).reference
         'majority'
     """
-    named = dict(runs) if isinstance(runs, Mapping) else _names_of(runs)
-    if len(named) < 2:
+    if isinstance(runs, Mapping):
+        tables, named = [], dict(runs)
+    else:
+        found = [load_stored(run) if isinstance(run, str | Path) else run for run in runs]
+        tables = [one for one in found if isinstance(one, Comparison)]
+        named = _names_of([one for one in found if isinstance(one, CrossValidation)])
+    if len(named) + sum(len(table.systems) for table in tables) < 2:
         raise SettingError("a comparison needs two runs or more")
-    _check_conditions(named, metric)
-    reference = _find_reference(reference, list(named))
-    first = named[reference]
-    measure = find_metrics(metric or first.metric, first.results[0].trial.task)[0].name
-    columns = {name: run.scores_by(measure) for name, run in named.items()}
-    by_fold = {name: fold_means(run, columns[name]) for name, run in named.items()}
-    ratio = size_ratio(list(named.values()))
-    found = {
-        name: _difference(scores, by_fold[reference], ratio) for name, scores in by_fold.items() if name != reference
-    }
-    found = _adjusted(found, by_fold, reference, ratio)
-    means = {name: float(np.mean(scores)) for name, scores in columns.items()}
+    if named:
+        _check_conditions(named, metric)
+        tables.append(_table_of(named, metric or (tables[0].metric if tables else None)))
+    table = tables[0]
+    for other in tables[1:]:
+        table = _side_by_side(table, other)
+    reference = _find_reference(reference, [row.name for row in table.systems], table.reference)
+    folds = sorted({r.trial.fold for run in named.values() for r in run.results})
+    return _with_statistics(table, reference, folds or range(table.num_folds))
+
+
+def load_stored(
+    folder: str | Path, pool: Iterable[type | str] = (), conv: Iterable[type | str] = ()
+) -> CrossValidation | Comparison:
+    """What a folder has: a comparison, or else a run.
+
+    Args:
+        folder: of `compare`, or of `cross_validate`.
+        pool: as `load_run` takes it.
+        conv: likewise.
+
+    Raises:
+        DataError: for a folder with neither.
+    """
+    return load_comparison(folder) if (Path(folder) / COMPARISON).is_file() else load_run(folder, pool, conv)
+
+
+def _table_of(runs: Mapping[str, CrossValidation], metric: str | None) -> Comparison:
+    """The scores of runs of the same conditions; differences and the verdict are still to come."""
+    first = next(iter(runs.values()))
+    trial = first.results[0].trial
+    measure = find_metrics(metric or first.metric, trial.task)[0].name
     rows = []
-    for name, run in named.items():
-        model = run.results[0].trial.model
+    for name, run in runs.items():
+        scores = _in_order(run, run.scores_by(measure))
         rows.append(
             ComparedSystem(
                 name=name,
-                scores=tuple(map(or_null, columns[name])),
-                mean=or_null(means[name]),
-                std=or_null(deviation(columns[name])),
-                difference=found.get(name),
-                rank=_rank(means, name, METRICS[measure].higher_is_better),
+                scores=tuple(map(or_null, scores)),
+                mean=or_null(np.mean(scores)),
+                std=or_null(deviation(scores)),
+                difference=None,
+                rank=None,
                 seconds=round(sum(r.seconds for r in run.results), 3),
                 parameters=run.results[0].parameters if run.has_epochs else None,
-                baseline=find_model(model).baseline,
+                baseline=find_model(run.results[0].trial.model).baseline,
                 changed=run.changed,
                 folder=None if run.folder is None else str(run.folder),
                 diagnostics=tuple(run.diagnostics),
             )
         )
-    trial = first.results[0].trial
-    visible = _visible(rows)
-    reasons = [row.difference.reason for row in rows if row.difference and row.difference.reason]
-    note = machines_note([r for run in named.values() for r in run.results])
-    table = Comparison(
+    note = machines_note([r for run in runs.values() for r in run.results])
+    return Comparison(
         systems=tuple(rows),
-        reference=reference,
+        reference=rows[0].name,
         dataset=printable(trial.dataset),
         metric=measure,
         protocol=trial.protocol,
-        rules=_shared_rules(named),
+        rules=_shared_rules(runs),
         num_folds=trial.folds,
         seeds=len(first.seeds),
         new_folds=first.new_folds,
         split=trial.split or None,
-        test_to_train=ratio,
-        smallest_visible_difference=visible,
-        reason=reasons[0] if visible is None and reasons else None,
+        test_to_train=size_ratio(list(runs.values())),
+        smallest_visible_difference=None,
+        reason=None,
         verdict="",
         notes=(note,) if note else (),
+    )
+
+
+def _side_by_side(table: Comparison, other: Comparison) -> Comparison:
+    """The systems of both; rules that the other does not share are noted with its systems.
+
+    Raises:
+        SettingError: for comparisons of different conditions.
+    """
+    if difference := _difference_of_conditions(table, other):
+        raise SettingError(f"the comparisons differ in the {difference}")
+    added = [row.name for row in other.systems if row.parameters is not None and not row.baseline]
+    rules = (f"{_listed(added)}: {other.rules}",) if added and other.rules != table.rules else ()
+    rows = {row.name: row for row in (*table.systems, *other.systems)}
+    systems = sorted(rows.values(), key=lambda row: row.baseline)
+    notes = dict.fromkeys((*table.notes, *other.notes, *rules))
+    return replace(table, systems=tuple(systems), notes=tuple(notes), folder=None)
+
+
+def _difference_of_conditions(table: Comparison, other: Comparison) -> str | None:
+    """The first thing that must be the same and is not, in words; None where the two can stand side by side."""
+    for what in ("dataset", "protocol", "num_folds", "split", "seeds", "new_folds", "metric"):
+        ours, theirs = getattr(table, what), getattr(other, what)
+        if ours != theirs:
+            return f"{what.replace('_', ' ')}: {printable(ours)} and {printable(theirs)}"
+    lengths = {len(row.scores) for row in (*table.systems, *other.systems)}
+    return "folds that were run" if len(lengths) > 1 else None
+
+
+def _with_statistics(table: Comparison, reference: str, folds: Sequence[int]) -> Comparison:
+    """The same with the differences from a reference, ranks, and the verdict, all of them from the scores.
+
+    Args:
+        table: the systems with their scores.
+        reference: the name of one of them.
+        folds: the numbers of the folds that were run.
+    """
+    by_fold = {row.name: _by_fold(row, table, folds) for row in table.systems}
+    found = {
+        name: _difference(scores, by_fold[reference], table.test_to_train)
+        for name, scores in by_fold.items()
+        if name != reference
+    }
+    found = _adjusted(found, by_fold, reference, table.test_to_train)
+    means = {row.name: math.nan if row.mean is None else row.mean for row in table.systems}
+    better = METRICS[table.metric].higher_is_better
+    rows = [replace(row, difference=found.get(row.name), rank=_rank(means, row.name, better)) for row in table.systems]
+    visible = _visible(rows)
+    reasons = [row.difference.reason for row in rows if row.difference and row.difference.reason]
+    table = replace(
+        table,
+        systems=tuple(rows),
+        reference=reference,
+        smallest_visible_difference=visible,
+        reason=reasons[0] if visible is None and reasons else None,
     )
     return replace(table, verdict=_verdict(table, by_fold))
 
@@ -262,12 +357,12 @@ def _parse_systems(systems: Sequence[str]) -> dict[str, tuple[str, dict[str, Any
     return chosen | {name: (name, {}) for name in BASELINES if name not in chosen}
 
 
-def _find_reference(reference: str | None, names: Sequence[str]) -> str:
+def _find_reference(reference: str | None, names: Sequence[str], otherwise: str | None = None) -> str:
     if reference is not None and reference not in names:
         raise SettingError(
             f"the reference is one of {', '.join(names)}, not {reference!r}{did_you_mean(reference, names)}"
         )
-    return reference or names[0]
+    return reference or otherwise or names[0]
 
 
 def folder_name(system: str) -> str:
@@ -282,18 +377,17 @@ def _comparison_name(data: GraphDataset, protocol: str, shared: Mapping[str, Any
     return f"{data.name}-compare-{protocol}-{digest({**same, 'data': data.checksum})[:8]}"
 
 
-def _names_of(runs: Iterable[str | Path | CrossValidation]) -> dict[str, CrossValidation]:
+def _names_of(runs: Sequence[CrossValidation]) -> dict[str, CrossValidation]:
     """Each by its system; by its folder too, where that is the name of several."""
-    loaded = [load_run(run) if isinstance(run, str | Path) else run for run in runs]
-    names = [system_name(run.results[0].trial) for run in loaded]
+    names = [system_name(run.results[0].trial) for run in runs]
     several = {name for name in names if names.count(name) > 1}
     labels = [
         f"{name} in {run.folder or i}" if name in several else name
-        for i, (name, run) in enumerate(zip(names, loaded, strict=True))
+        for i, (name, run) in enumerate(zip(names, runs, strict=True))
     ]
     if len(set(labels)) < len(labels):
         raise SettingError("a run is named twice")
-    return dict(zip(labels, loaded, strict=True))
+    return dict(zip(labels, runs, strict=True))
 
 
 def _check_conditions(runs: Mapping[str, CrossValidation], metric: str | None) -> None:
@@ -350,18 +444,19 @@ def _shared_rules(runs: Mapping[str, CrossValidation]) -> str:
 # ---- statistics ----
 
 
-def fold_means(run: CrossValidation, scores: Sequence[float]) -> dict[Fold, float]:
-    """The score of each fold: the mean over the seeds that were trained on it.
-
-    Args:
-        run: its results say which fold each score is of.
-        scores: as ``run.scores_by`` returns them.
-    """
+def _in_order(run: CrossValidation, scores: Sequence[float]) -> list[float]:
+    """The scores by seed and fold, whatever order the folds were run in."""
     results = [fold.results[0] for fold in run.outer] if isinstance(run, NestedValidation) else run.results
-    found: dict[Fold, list[float]] = defaultdict(list)
-    for result, score in zip(results, scores, strict=True):
-        found[result.trial.fold_seed, result.trial.fold].append(score)
-    return {fold: float(np.mean(values)) for fold, values in found.items()}
+    seeds = [fold.seed for fold in run.outer] if isinstance(run, NestedValidation) else [r.trial.seed for r in results]
+    places = [(seed, r.trial.fold) for seed, r in zip(seeds, results, strict=True)]
+    return [score for _, score in sorted(zip(places, scores, strict=True), key=lambda pair: pair[0])]
+
+
+def _by_fold(row: ComparedSystem, table: Comparison, folds: Sequence[int]) -> dict[Fold, float]:
+    """The score of each fold: the mean over the seeds that were trained on it; each seed's own where it drew folds."""
+    scores = np.array([math.nan if score is None else score for score in row.scores]).reshape(table.seeds, -1)
+    drawn = scores if table.new_folds else scores.mean(axis=0, keepdims=True)
+    return {(draw, folds[place]): float(score) for (draw, place), score in np.ndenumerate(drawn)}
 
 
 def size_ratio(runs: Sequence[CrossValidation]) -> float:
