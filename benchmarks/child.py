@@ -29,7 +29,8 @@ def main(task: str, side: str, name: str, data_dir: str, number: str) -> None:
         peak = tasks.peak_of_clusters(task.split()[1], side, name, folder, int(number))
         print(json.dumps({"peak": peak}))
     elif task.startswith("pool "):
-        print(json.dumps(pools.cost(task.split()[1], name, folder, int(number))))
+        _, pool, *ratios = task.split()
+        print(json.dumps(pools.cost(pool, tuple(map(float, ratios)) or None, name, folder, int(number))))
     elif task.startswith("compare"):
         _, folds, systems = task.split()
         print(json.dumps(tasks.peer_comparison(name, folder, int(number), int(folds), systems.split(","))))

@@ -12,15 +12,13 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also when called as a file, not with -m
-from benchmarks import cases, pools, tasks
+from benchmarks import cases, tasks
 from benchmarks.data import bench_dataset
-from tapnet.nn.pool.registry import POOLS
 
 HERE = Path(__file__).parent
 # What the project set out to reach on two cores (peer's cost ÷ ours).
@@ -58,10 +56,9 @@ for _pool in CLUSTERS:
     for _name in ("PROTEINS", "REDDIT-BINARY"):
         GOALS[f"soft clustering by {_pool}, forward and backward", _name, "PyG's dense layer"] = 3.0
         GOALS[f"memory of soft clustering by {_pool}", _name, "PyG's dense layer"] = 5.0
-TOO_LARGE = {("REDDIT-BINARY", pool) for pool in ("asap", "eigen", "haar", "ndp")}  # minutes for a step, or O(n³) once
 PARTS = (
     *("training", "inference", "layer", "reading", "files", "memory", "cross-validation"),
-    *("wl", "clusters", "molecules", "compare", "explanations", "first", "pools"),
+    *("wl", "clusters", "molecules", "compare", "explanations", "first"),
 )
 
 
@@ -128,10 +125,6 @@ def run_tasks(parts: tuple[str, ...], data_dir: Path | None, tiny: bool, chempro
         yield tasks.explanation(data_dir, tiny)
     if "first" in parts:
         yield tasks.first_result(few)
-    if "pools" in parts:
-        for name, pool in product(("PROTEINS", "REDDIT-BINARY"), POOLS):
-            if (name, pool) not in TOO_LARGE and (not tiny or pool in ("tap", "mincut")):
-                yield pools.pool_cost(pool, name, data_dir, 4 if tiny else cases.BATCH)
 
 
 def table(rows: list[dict[str, object]]) -> str:

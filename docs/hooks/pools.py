@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
-MEASURED = Path(__file__).parents[2] / "benchmarks" / "results.json"
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -17,14 +15,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def costs_table() -> str:
-    """One row for each layer that `benchmarks/run.py --only pools` has measured."""
-    found: dict[str, dict[str, str]] = {}
-    for case in json.loads(MEASURED.read_text(encoding="utf-8"))["cases"]:
-        if match := re.fullmatch("training step with the pooling (.*)", case["what"]):
-            found.setdefault(match[1], {})[case["data"]] = f"{1 / case['ratio']:.1f} | {case['note']}"
-    sets = list(dict.fromkeys(name for of in found.values() for name in of))
-    rows = [f"| name | {' | '.join(f'{name}, time | memory' for name in sets)} |", "|---" * (1 + 2 * len(sets)) + "|"]
-    rows += [f"| `{pool}` | {' | '.join(of.get(name, ' | ') for name in sets)} |" for pool, of in found.items()]
+    """One row for each layer that `benchmarks/pools.py` has measured."""
+    from tapnet.paper.costs import cost_columns, load_costs
+
+    costs = [one for one in load_costs(RESULTS) if one.ratios is None]
+    pools = list(dict.fromkeys(one.pool for one in costs))
+    heads, cells = cost_columns(costs, pools)
+    rows = [f"| name | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
+    rows += [f"| `{pool}` | {' | '.join(of)} |" for pool, of in zip(pools, cells, strict=True)]
     return "\n".join(rows)
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from benchmarks import pools, run, tasks
 from benchmarks.data import bench_dataset
 from benchmarks.measure import DifferentWorkError
 from tapnet import load_dataset
+from tapnet.paper.costs import load_costs
 
 
 def test_the_kernel_is_compared_with_that_of_grakel(monkeypatch):
@@ -66,10 +68,25 @@ def test_every_system_of_the_comparison_has_a_network_of_pygs_parts(system):
     assert tasks.peer_network(data, system)(first.x, first.edge_index, first.batch).shape == (5, 2)
 
 
-def test_a_pooling_is_measured_beside_none():
-    found = pools.cost("mincut", "MUTAG", None, 4)
+@pytest.mark.parametrize(("pool", "ratios"), [("mincut", None), ("topk", pools.HALF)])
+def test_a_pooling_is_measured_beside_none(pool, ratios):
+    found = pools.cost(pool, ratios, "MUTAG", None, 4)
     assert min(found["rounds"]) > 0
     assert found["peak"] >= 1
+
+
+def test_costs_of_poolings_are_stored_as_they_are_measured(tmp_path, monkeypatch, capsys):
+    (tmp_path / "costs.json").write_text('{"costs": []}')
+    monkeypatch.setattr(pools, "run_child", lambda *_: {"rounds": [1.0, 3.0, 2.0], "peak": 5_000_000})
+    monkeypatch.setattr(sys, "argv", ["pools.py", "--only", "tap,ndp", "--out", str(tmp_path)])
+    pools.main()
+    found = load_costs(tmp_path)
+    assert [(one.pool, one.data, one.ratios) for one in found] == [
+        *(("tap", "PROTEINS", None), ("ndp", "PROTEINS", None), ("tap", "REDDIT-BINARY", None)),
+        *(("tap", "DD", pools.HALF), ("tap", "REDDIT-BINARY", pools.HALF)),
+    ]
+    assert {(one.time, one.fastest, one.slowest, one.memory) for one in found} == {(2.0, 1.0, 3.0, 5_000_000)}
+    assert len(capsys.readouterr().out.splitlines()) == len(found)
 
 
 def test_explanations_are_of_the_same_network():

@@ -1,6 +1,8 @@
 """RESULTS.md is what the stored results give: its numbers, its tables, its length."""
 
+import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from tapnet.paper.comparisons import (
     diagnostics_sections,
     load_comparisons,
 )
+from tapnet.paper.costs import COSTS, PoolCost, load_costs
 from tapnet.paper.numbers import COMMON_TABLE
 from tapnet.paper.overview import SYSTEMS, draw_overview, effects
 from tapnet.paper.page import BEGIN, fill_values
@@ -67,11 +70,12 @@ def test_the_page_is_short_and_its_tables_are_the_stored_ones(results):
     assert len(page.split()) <= 6000
     abstract = page.partition("**Abstract.**")[2].partition("\n\n")[0]
     assert 100 < len(abstract.split()) <= 150
+    costs = load_costs(RESULTS)
     for name in TITLES:
         tables = load_comparisons(RESULTS, name)
-        shown = markdown([comparison_section(name, tables, brief=True)]).strip() in page
+        shown = markdown([comparison_section(name, tables, brief=True, costs=costs)]).strip() in page
         assert shown or name in LINKED
-        assert (RESULTS / FOLDER / f"{name}.md").read_text() == comparison_page(name, tables)
+        assert (RESULTS / FOLDER / f"{name}.md").read_text() == comparison_page(name, tables, costs)
         assert f"(results/{FOLDER}/{name}.md)" in page
     assert (RESULTS / "variants.md").read_text() == markdown([variants_section(results, "MUTAG")], level=1)
     assert "(results/variants.md)" in page
@@ -130,6 +134,27 @@ def test_what_pooling_layers_did_is_stored_with_a_comparison_and_shown(tmp_path)
     assert topk[:3] == ("Net_top-k", f"{100 * first.nodes:.0f}", f"{100 * first.edges:.0f}")
     assert (topk[5], mincut[7]) == ("", "")  # nodes that are chosen are in no clusters, and clusters have no scores
     assert float(mincut[5]) == pytest.approx(table["tapnet:mincut"].diagnostics[0].entropy, abs=0.005)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_cost_of_a_pooling_stands_beside_its_accuracy(tmp_path):
+    runs = {"tapnet": cross_validate("MUTAG", folds=3, epochs=1, jobs=1)}
+    runs["majority"] = cross_validate("MUTAG", "majority", folds=3, jobs=1)
+    table = {"MUTAG": compare_runs(runs)}
+    costs = [
+        PoolCost("tap", "DD", (0.5, 0.5, 0.5), 1.26, 1.0, 1.5, 7_600_000),
+        PoolCost("tap", "PTC", None, 9, 9, 9, 9),
+    ]
+    section = comparison_section("cost", table, costs=costs)
+    assert section.header == ("", "MUTAG", "DD, time", "DD, MB")
+    assert [row[2:] for row in section.rows] == [("1.3", "8"), ("–", "–")]
+    assert comparison_section("pooling", table, costs=costs).header == ("", "MUTAG", "PTC, time", "PTC, MB")
+    assert comparison_section("nested", table, costs=costs).header == ("", "MUTAG")
+    (tmp_path / COSTS).write_text(json.dumps({"costs": [asdict(one) for one in costs]}))
+    assert load_costs(tmp_path) == costs
+    (tmp_path / COSTS).write_text('{"costs": [{"pool": "tap"}]}')
+    with pytest.raises(DataError, match=COSTS):
+        load_costs(tmp_path)
 
 
 def test_data_sets_are_described_in_the_first_table_that_has_them():

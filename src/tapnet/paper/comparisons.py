@@ -5,17 +5,19 @@ They are made by ``tapnet compare … --out results/comparisons/NAME/DATASET`` o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tapnet.data.catalog import find_entry
 from tapnet.experiments.comparison import COMPARISON, ComparedSystem, Comparison, load_comparison
+from tapnet.paper.costs import PoolCost, cost_columns
 from tapnet.paper.numbers import COMMON_TABLE
 from tapnet.paper.tables import DIFFERS, Section, markdown
 
 FOLDER = "comparisons"  # in the folder of results
 POOLING = "pooling"  # the comparisons of pooling layers
+COST = "cost"  # those on large graphs
 LABELS = {  # of systems, as the other tables write them
     "tapnet": "TAPNet",
     "tapnet:topk": "Net_top-k",
@@ -29,6 +31,7 @@ LABELS = {  # of systems, as the other tables write them
 TITLES = {
     "nested": "The common table of the field: nested selection of settings on the published splits (MUTAG, PTC: ours)",
     POOLING: "Where pooling matters: pooling layers in TAPNet's architecture",
+    COST: "Accuracy against cost on large graphs: each pooling layer keeps half of the nodes",
     "large": "Graphs of 10⁴ nodes: a first pooling layer that keeps one node in ten, then half, and half again",
     "weights": "The connectivity term where structure matters: TAP with other weights λ",
     "options": "TAP with options that are not in the paper",
@@ -56,13 +59,16 @@ def _dataset(table: Comparison) -> str:
     return entry.name if entry else table.dataset
 
 
-def comparison_section(name: str, tables: Mapping[str, Comparison], brief: bool = False) -> Section | None:
+def comparison_section(
+    name: str, tables: Mapping[str, Comparison], brief: bool = False, costs: Sequence[PoolCost] = ()
+) -> Section | None:
     """One table of all data sets: systems in rows, and what others printed above them; None where nothing is stored.
 
     Args:
         name: One of `TITLES`.
         tables: By data set.
         brief: Whether verdicts are left out, and the deviations of the poolings, which are many.
+        costs: Of pooling layers; those of the comparison's ratios get columns, where there is room for them.
     """
     if not tables:
         return None
@@ -73,16 +79,20 @@ def comparison_section(name: str, tables: Mapping[str, Comparison], brief: bool 
         for label, entries in COMMON_TABLE.items():
             if any(entries.get(data) for data in tables):
                 rows.append((f"printed: {label}", *(str(entries.get(data) or "–") for data in tables)))
-    for system in sorted(systems, key=lambda s: s in baselines):
+    ordered = sorted(systems, key=lambda s: s in baselines)
+    shown = name == COST or (name == POOLING and not brief)
+    own_costs = [one for one in costs if shown and (one.ratios is None) == (name == POOLING)]
+    heads, cost_cells = cost_columns(own_costs, [_pool(system) for system in ordered])
+    for system, more in zip(ordered, cost_cells, strict=True):
         cells = [_cell(table, system, brief and name == POOLING) for table in tables.values()]
-        rows.append((_label(system), *cells))
+        rows.append((_label(system), *cells, *more))
     rules = [table.rules.split("; ") for table in tables.values()]
     common = [rule for rule in rules[0] if len(rules) > 1 and all(rule in other for other in rules)]
     notes = [f"All data sets: {'; '.join(common)}."] if common else []
     own = ["; ".join(rule for rule in every if rule not in common) for every in rules]
     if brief:
         visible = (_number(table.smallest_visible_difference, 1) or "–" for table in tables.values())
-        rows.append(("smallest visible difference", *visible))
+        rows.append(("smallest visible difference", *visible, *("" for _ in heads)))
         named = (f"{data}: {rule}" if rule else data for data, rule in zip(tables, own, strict=True))
         notes.append(f"{'; '.join(named)}.")
     else:
@@ -91,8 +101,21 @@ def comparison_section(name: str, tables: Mapping[str, Comparison], brief: bool 
     references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
     test = "" if brief else " (Nadeau and Bengio's test)"  # the page of all tables names it
     what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment{test}"
-    header = ("", *(f"{data}" for data in tables))
+    if heads:
+        notes.append(COSTS_EXPLAINED)
+    header = ("", *(f"{data}" for data in tables), *heads)
     return Section(TITLES[name], header, tuple(rows), (f"{what}.", *notes))
+
+
+COSTS_EXPLAINED = (
+    "Time: of a training step of 64 graphs, as a multiple of one without pooling; MB: its memory at the peak."
+)
+
+
+def _pool(system: str) -> str | None:
+    """The pooling layer of a system; None for one that is not TAPNet."""
+    model, _, pool = system.partition(":")
+    return (pool or "tap") if model == "tapnet" else None
 
 
 def diagnostics_sections(tables: Mapping[str, Comparison]) -> list[Section]:
@@ -131,16 +154,21 @@ DIAGNOSTICS_EXPLAINED = (
 )
 
 
-def comparison_page(name: str, tables: Mapping[str, Comparison]) -> str:
+def comparison_page(name: str, tables: Mapping[str, Comparison], costs: Sequence[PoolCost] = ()) -> str:
     """Everything that is shown of comparisons, as Markdown: verdicts, and what pooling layers do to the graphs.
 
     Args:
         name: One of `TITLES`.
         tables: By data set, at least one.
+        costs: Of pooling layers.
     """
     layers = diagnostics_sections(tables)
     explained = [DIAGNOSTICS_EXPLAINED] if layers else []
-    parts = [markdown([comparison_section(name, tables) or Section("")], level=1), *explained, markdown(layers)]
+    parts = [
+        markdown([comparison_section(name, tables, costs=costs) or Section("")], level=1),
+        *explained,
+        markdown(layers),
+    ]
     return "\n\n".join(part.strip() for part in parts).strip() + "\n"
 
 

@@ -32,6 +32,7 @@ from tapnet.paper.comparisons import (
     comparison_section,
     load_comparisons,
 )
+from tapnet.paper.costs import load_costs
 from tapnet.paper.illustrations import draw_architecture, draw_voting
 from tapnet.paper.overview import draw_overview, effects
 from tapnet.paper.page import TEXT, fill_values, insert_tables
@@ -138,10 +139,11 @@ class Session:
         if variants := variants_section(*of_mutag):
             pages.append(f"## {variants.title}\n\n{self._written('variants.md', markdown([variants], level=1))}")
         rows += variant_rows(*of_mutag)
+        costs = load_costs(self.store.folder)
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)
-            if section := comparison_section(name, found, brief=True):
-                whole = self._written(f"{FOLDER}/{name}.md", comparison_page(name, found))
+            if section := comparison_section(name, found, brief=True, costs=costs):
+                whole = self._written(f"{FOLDER}/{name}.md", comparison_page(name, found, costs))
                 shown = markdown([section]) if name not in LINKED else f"## {section.title}\n"
                 pages.append(f"{shown}\n{whole}")
             rows += comparison_rows(name, found)
