@@ -68,7 +68,7 @@ def comparison_section(
         name: One of `TITLES`.
         tables: By data set.
         brief: Whether verdicts are left out, and the deviations of the poolings, which are many.
-        costs: Of pooling layers; those of the comparison's ratios get columns, where there is room for them.
+        costs: Of pooling layers; those of the comparison's ratios get columns.
     """
     if not tables:
         return None
@@ -80,8 +80,7 @@ def comparison_section(
             if any(entries.get(data) for data in tables):
                 rows.append((f"printed: {label}", *(str(entries.get(data) or "–") for data in tables)))
     ordered = sorted(systems, key=lambda s: s in baselines)
-    shown = name == COST or (name == POOLING and not brief)
-    own_costs = [one for one in costs if shown and (one.ratios is None) == (name == POOLING)]
+    own_costs = [one for one in costs if name in (POOLING, COST) and (one.ratios is None) == (name == POOLING)]
     heads, cost_cells = cost_columns(own_costs, [_pool(system) for system in ordered])
     for system, more in zip(ordered, cost_cells, strict=True):
         cells = [_cell(table, system, brief and name == POOLING) for table in tables.values()]

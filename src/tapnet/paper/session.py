@@ -51,7 +51,7 @@ from tapnet.paper.tables import (
     without_known_data,
 )
 from tapnet.paper.targets import FIGURES, Target
-from tapnet.paper.variants import variant_rows, variants_section
+from tapnet.paper.variants import TITLE, VARIED, variant_rows, variants_page
 from tapnet.training.device import find_device
 
 EXACT = 12  # digits
@@ -135,10 +135,10 @@ class Session:
             shown = markdown(glance or table.sections, level=3) + "\n" if target.on_page else ""
             pages.append(f"## {table.title}\n\n{shown}{detail}")
             rows += csv_rows(target, self._cells[target.name], EXACT)
-        of_mutag = (self.results.values(), "MUTAG", checksums.get("MUTAG"))
-        if variants := variants_section(*of_mutag):
-            pages.append(f"## {variants.title}\n\n{self._written('variants.md', markdown([variants], level=1))}")
-        rows += variant_rows(*of_mutag)
+        everything = list(self.results.values())
+        if variants := variants_page(everything, checksums):
+            pages.append(f"## {TITLE}\n\n{self._written('variants.md', variants)}")
+        rows += [row for name in VARIED for row in variant_rows(everything, name, checksums.get(name))]
         costs = load_costs(self.store.folder)
         for name in TITLES:
             found = load_comparisons(self.store.folder, name)

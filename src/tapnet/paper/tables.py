@@ -126,7 +126,7 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
     def means(name: str, row: Row) -> str:
         of_row = [cell for cell in cells if cell.dataset == name and cell.row is row]
         printed = of_row[0].printed
-        return " / ".join([f"{printed.mean:.1f}" if printed else "–", *map(mean, of_row)])
+        return "/".join([f"{printed.mean:.1f}" if printed else "–", *map(mean, of_row)])
 
     of_the_data = (
         [_graphs(name, graphs.get(name)) for name in names],
@@ -139,7 +139,7 @@ def overview(target: Target, cells: Sequence[Cell], graphs: Mapping[str, int]) -
         ("folds × epochs", *(usual_folds_and_epochs(name, cells) for name in names)),
         *((row.label, *(means(name, row) for name in names)) for row in target.rows if is_run(None, row, cells)),
     ]
-    note = f"{' / '.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
+    note = f"{'/'.join(['printed', *protocols])}; folds × epochs stand in a cell where they are others."
     return [Section(GLANCE, ("", *names), tuple(rows), (note, *notes))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,23 @@ from tapnet.experiments.summary import Summary, changed_settings
 from tapnet.experiments.trial import ARITHMETIC, Trial, TrialResult, digest
 from tapnet.paper.page import signed
 from tapnet.paper.plan import training_settings
-from tapnet.paper.tables import DIFFERS, Section
+from tapnet.paper.tables import DIFFERS, Section, markdown
 from tapnet.paper.targets import TAPNET
+
+VARIED = ("MUTAG", "PROTEINS")  # the data sets on which other settings were tried
+TITLE = "Variants of TAPNet"
+
+
+def variants_page(results: Sequence[TrialResult], checksums: Mapping[str, str]) -> str | None:
+    """The tables of all data sets on which variants were tried, as Markdown; None where nothing is stored.
+
+    Args:
+        results: Of any trials.
+        checksums: By the name of a data set, that of the copy whose results count; others count whatever their copy.
+    """
+    found = [variants_section(results, name, checksums.get(name)) for name in VARIED]
+    tables = [section for section in found if section is not None]
+    return f"# {TITLE}\n\n{markdown(tables)}" if tables else None
 
 
 def variants_section(results: Iterable[TrialResult], dataset: str, data: str | None = None) -> Section | None:
@@ -36,7 +51,7 @@ def variants_section(results: Iterable[TrialResult], dataset: str, data: str | N
     rows += [_row(words, group, usual) for words, group in sorted(named.items(), key=lambda pair: _order(*pair))]
     note = f"Mean ± deviation over ten folds, best test epoch of each; {DIFFERS} differs from the first row at 5 %."
     header = ("changed", "accuracy", "difference", "last training loss")
-    return Section(f"Variants of TAPNet on {dataset}", header, tuple(rows), (note,))
+    return Section(f"{TITLE} on {dataset}", header, tuple(rows), (note,))
 
 
 def variant_rows(results: Iterable[TrialResult], dataset: str, data: str | None = None) -> list[dict[str, Any]]:
