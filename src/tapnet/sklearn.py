@@ -114,9 +114,11 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     edge_votes: bool = False
     connectivity_end: float | None = None
     ensemble_size: int = 1
+    classifier_heads: int = 1
     optimizer: str = "adam"
     schedule: str = "constant"
     ema_decay: float = 0.0
+    average_power: float = 0.0
     features: Features | None = None
     node_label: str | Sequence[str] = "label"
     node_attributes: str = "attributes"
@@ -382,8 +384,9 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
     take no NaN, and ``cross_val_score`` takes it in ``y`` only with a splitter, such as ``cv=KFold(5)``.
 
     Args:
-        epochs, batch_size, lr, weight_decay, optimizer, schedule, ema_decay: as ``TrainingSettings`` says.
-        hidden_channels … ensemble_size: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        epochs, batch_size, lr, weight_decay, optimizer, schedule, ema_decay, average_power: as ``TrainingSettings``
+            says.
+        hidden_channels … classifier_heads: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
             ``pool`` and ``conv`` are a name, ``"package.module:Class"``, which is imported, or a class.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
             labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.

@@ -317,9 +317,13 @@ def test_a_damaged_checkpoint_is_set_aside(mutag, tmp_path):
     assert same_numbers(run_trial(trial, mutag, store), run_trial(trial, mutag, Store(tmp_path / "whole")))
 
 
-def test_a_stored_model_gives_the_accuracy_that_was_reported(mutag, tmp_path):
+@pytest.mark.parametrize("select_from", [0.0, 0.8])
+def test_a_stored_model_gives_the_accuracy_that_was_reported(mutag, tmp_path, select_from):
     trial, store = make(mutag, epochs=5), Store(tmp_path)
+    trial = replace(trial, training=trial.training.replace(select_from=select_from))
     result = run_trial(trial, mutag, store)
+    assert result.reading.epoch > trial.training.first_choice == int(5 * select_from)
+    assert ("from epoch 5 on" in Summary([result]).rules) == (select_from == 0.8)
     saved = SavedModel.load(store.model_file(trial))
     assert Trial.from_dict(saved.card.to_dict()["trial"]) == trial
     batch = mutag.batch(split(mutag, "fair", 10, 0).test)

@@ -13,7 +13,7 @@ from tapnet.errors import SettingError
 from tapnet.inference.explain import pooling_layers
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
-from tapnet.models.tapnet import TAPNetSettings, activation_on, ensemble_loss
+from tapnet.models.tapnet import Classifier, TAPNetSettings, activation_on, ensemble_loss
 from tapnet.ops.readout import readout
 from tapnet.training.task import mean_loss
 from tests.helpers.graphs import with_attributes
@@ -265,3 +265,38 @@ def test_ensemble_is_the_mean_of_its_networks():
     assert "ensemble_size" not in TAPNetSettings().to_dict()  # keys of stored trials
     with pytest.raises(SettingError, match="ensemble_size"):
         TAPNet(7, 2, ensemble_size=0)
+
+
+@pytest.mark.parametrize("activation", ["relu", "elu"])
+def test_heads_of_the_classifier_are_classifiers_whose_logits_are_averaged(activation):
+    torch.manual_seed(0)
+    several, x = Classifier(6, 5, 3, activation, dropout=0.0, heads=4), torch.randn(7, 6)
+    torch.nn.init.normal_(several.hidden.bias)
+    torch.nn.init.normal_(several.out.bias)
+    parts = [parameter.chunk(4) for parameter in several.parameters()]
+    each = several.by_head(x)
+    assert each.shape == (4, 7, 3)
+    for head, weights in enumerate(zip(*parts, strict=True)):
+        alone = Classifier(6, 5, 3, activation, dropout=0.0)
+        alone.load_state_dict(dict(zip(alone.state_dict(), weights, strict=True)))
+        torch.testing.assert_close(each[head], alone(x))
+    torch.testing.assert_close(several(x), each.mean(dim=0))
+    bounds = (6 / (6 + 5)) ** 0.5, (6 / (5 + 3)) ** 0.5  # Xavier's, of one head
+    assert all(
+        parameter.abs().max() <= bound
+        for parameter, bound in zip((several.hidden.weight, several.out.weight), bounds, strict=True)
+    )
+
+
+@pytest.mark.parametrize("ensemble_size", [1, 2])
+def test_each_head_of_the_classifier_learns_from_its_own_error(mutag, ensemble_size):
+    torch.manual_seed(0)
+    model = TAPNet(7, 2, classifier_heads=3, ensemble_size=ensemble_size, dropout=0.0, classifier_dropout=0.0)
+    batch = mutag.batch(range(20))
+    assert model.eval().outputs(batch).auxiliary is None
+    logits, auxiliary = model.train().outputs(batch)
+    heads = torch.cat([member.classifier.by_head(member.embed(batch)) for member in (model, *model.others)])
+    torch.testing.assert_close(logits, heads.mean(dim=0))
+    alone = torch.stack([mean_loss(model, rows, batch.y) for rows in heads]).mean()
+    torch.testing.assert_close(mean_loss(model, logits, batch.y) + auxiliary, alone)
+    assert "classifier_heads" not in TAPNetSettings().to_dict()  # keys of stored trials

@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
 
 from tapnet import load_dataset
 from tapnet.data.splits import Split, Splits, split_by_folds, stratified_folds
 from tapnet.errors import SettingError
 from tapnet.training.protocol import readings, reported_reading, split, validation_splits
+from tapnet.training.settings import TrainingSettings
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,26 @@ def test_a_metric_of_the_validation_graphs_may_choose_the_epoch():
         "validation_accuracy": [1.0, 3.0, 2],
     }
     assert reported_reading("fair", curves, "accuracy") == (2, 60.0)
+
+
+def test_early_epochs_may_be_left_out_of_the_choice():
+    curves = {"test_accuracy": [50.0, 90.0, 60.0, 70.0], "validation_loss": [0.1, 0.2, 0.4, 0.3]}
+    assert [reported_reading("fair", curves, first=first).epoch for first in range(4)] == [1, 2, 4, 4]
+    assert reported_reading("paper", curves, first=3) == (2, 90.0)  # its epoch is not chosen by validation
+    begun = {name: values[:2] for name, values in curves.items()}
+    assert reported_reading("fair", begun, first=3) == (2, 90.0)  # the last, until there is one to choose
+
+
+@given(st.floats(0, 1, exclude_max=True), st.integers(1, 50))
+def test_the_first_choice_is_an_epoch_that_is_trained(share, epochs):
+    settings = TrainingSettings(select_from=share, epochs=epochs)
+    assert 0 <= settings.first_choice < epochs
+    assert settings.first_choice <= share * epochs
+
+
+def test_where_every_epoch_may_be_chosen_keys_of_trials_stay():
+    assert "select_from" not in TrainingSettings().to_dict()
+    assert TrainingSettings(select_from=0.5).to_dict()["select_from"] == 0.5
 
 
 def test_without_test_graphs_the_validation_graphs_are_read():

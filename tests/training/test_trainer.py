@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 
 from tapnet import GraphDataset, TAPNet, load_dataset
+from tapnet.errors import SettingError
 from tapnet.models.base import DataShape
 from tapnet.models.registry import find_model
 from tapnet.training.settings import TrainingSettings
@@ -27,7 +28,7 @@ def make(mutag, conv="gcn", **changed):
     return Trainer(TAPNet(7, 2, conv=conv), mutag, torch.arange(100), settings, seed=1)
 
 
-@pytest.mark.parametrize("changed", [{}, {"ema_decay": 0.9}])
+@pytest.mark.parametrize("changed", [{}, {"ema_decay": 0.9}, {"average_power": 6}])
 def test_a_restored_trainer_continues_to_the_same_bits(mutag, changed):
     whole, stopped = make(mutag, **changed), make(mutag, **changed)
     expected = [whole.train_epoch() for _ in range(4)]
@@ -48,9 +49,15 @@ def assert_same_weights(model, expected, **tolerance):
         torch.testing.assert_close(values, expected[name], **tolerance, msg=name)
 
 
-def test_averages_are_those_of_the_steps_of_an_epoch(mutag, monkeypatch):
-    """Of the same steps as without averages: 4 of them, with batch norms, whose statistics are averaged as well."""
-    plain, averaging = make(mutag, "gin", lr=0.01), make(mutag, "gin", lr=0.01, ema_decay=0.6)
+# For each average what the first of the steps is that count, and the share of each that follows.
+AVERAGES = {"ema_decay": (0.6, 4, (1 / 2, 0.4, 0.4)), "average_power": (2, 0, [3 / (t + 2) for t in range(2, 9)])}
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_averages_are_those_of_the_steps(mutag, monkeypatch, name):
+    """Of the same steps as without averages: 4 an epoch, with batch norms, whose statistics are averaged as well."""
+    value, first, shares = AVERAGES[name]
+    plain, averaging = make(mutag, "gin", lr=0.01), make(mutag, "gin", lr=0.01, **{name: value})
     step, seen = plain.optimizer.step, []
 
     def recorded():
@@ -62,8 +69,8 @@ def test_averages_are_those_of_the_steps_of_an_epoch(mutag, monkeypatch):
     losses = [plain.train_epoch() for _ in range(2)]
     torch.set_rng_state(random)
     assert [averaging.train_epoch() for _ in range(2)] == losses
-    expected = seen[4]  # the first step of the second epoch
-    for values, share in zip(seen[5:], (1 / 2, 0.4, 0.4), strict=True):
+    expected = seen[first]
+    for values, share in zip(seen[first + 1 :], shares, strict=True):
         expected = {
             k: (1 - share) * v + share * values[k] if v.is_floating_point() else values[k] for k, v in expected.items()
         }
@@ -79,9 +86,20 @@ def test_an_epoch_of_one_step_has_no_average_but_its_weights(mutag):
     assert_same_weights(averaging.model, plain.model, rtol=0, atol=0)
 
 
-def test_keys_of_trials_from_before_averages_stay():
-    assert "ema_decay" not in TrainingSettings().to_dict()
+def test_a_step_counts_as_a_power_of_its_number():
+    """The weights of 5 steps are the binomials (t + 1 choose 2) ∝ t (t + 1), with the power 2."""
+    counts = np.eye(5)[0]
+    for t in range(2, 6):
+        counts = counts + 3 / (t + 2) * (np.eye(5)[t - 1] - counts)
+    expected = np.array([t * (t + 1) for t in range(1, 6)])
+    np.testing.assert_allclose(counts, expected / expected.sum())
+
+
+def test_there_is_one_average_and_keys_of_trials_from_before_stay():
+    assert not {"ema_decay", "average_power"} & TrainingSettings().to_dict().keys()
     assert TrainingSettings(ema_decay=0.9).to_dict()["ema_decay"] == 0.9
+    with pytest.raises(SettingError, match="choose one"):
+        TrainingSettings(ema_decay=0.9, average_power=6)
 
 
 def test_evaluation_is_the_mean_over_graphs(mutag):

@@ -192,7 +192,8 @@ class TrialRun:
     @property
     def reading(self) -> Reading:
         """What the protocol would report now."""
-        return reported_reading(self.trial.protocol, self.curves, self.trial.select_by)
+        trial = self.trial
+        return reported_reading(trial.protocol, self.curves, trial.select_by, trial.training.first_choice)
 
     def record(self, train_loss: float) -> None:
         """Evaluates the epoch that was trained; its weights are kept if the protocol would report it."""

@@ -291,7 +291,8 @@ class TrialResult:
     @property
     def reading(self) -> Reading:
         """The accuracy that the trial's own protocol reports."""
-        return reported_reading(self.trial.protocol, self.curves, self.trial.select_by)
+        trial = self.trial
+        return reported_reading(trial.protocol, self.curves, trial.select_by, trial.training.first_choice)
 
     @property
     def metric(self) -> str:

@@ -70,6 +70,7 @@ class TAPNetSettings(Settings):
         edge_votes: whether votes read what edges carry.
         connectivity_end: λ in the last epoch, to which it goes evenly from ``connectivity`` in the first; or null.
         ensemble_size: networks that are trained side by side; the logits are the means of theirs.
+        classifier_heads: classifiers on the same readouts; the logits are the means of theirs.
     """
 
     hidden_channels: Count = 48
@@ -95,10 +96,11 @@ class TAPNetSettings(Settings):
     edge_votes: bool = False
     connectivity_end: float | None = None
     ensemble_size: Annotated[int, Field(ge=1, le=100)] = 1
+    classifier_heads: Annotated[int, Field(ge=1, le=100)] = 1
 
     ADDED_LATER = (
         *("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes", "ensemble_size"),
-        "connectivity_end",
+        *("connectivity_end", "classifier_heads"),
     )
 
     @property
@@ -125,12 +127,14 @@ class TAPNetSettings(Settings):
 
 
 # Chosen on the validation parts of splits of ESOL and BBBP (docs/molecules.md): bonds are read, no dropout, many steps,
-# averaged weights.
+# averaged weights of a late epoch, four classifiers.
 MOLECULES = {
     "conv": "gine",
     "hidden_channels": 128,
+    "similarity": "dot",
     "dropout": 0.0,
-    "classifier_channels": 256,
+    "classifier_channels": 128,
+    "classifier_heads": 4,
     "classifier_dropout": 0.0,
     "epochs": 20,
     "batch_size": 32,
@@ -139,7 +143,8 @@ MOLECULES = {
     "schedule": "one-cycle",
     "weight_decay": 0.01,
     "amsgrad": False,
-    "ema_decay": 0.9,
+    "average_power": 6.0,
+    "select_from": 0.5,
 }
 
 
@@ -159,7 +164,8 @@ class TAPNet(GraphClassifier):
 
     With ``ensemble_size=K`` it is K such networks with initial weights of their own, and its logits are the means of
     theirs. The auxiliary loss then has a term that makes each of them learn from its own error. Levels, embeddings
-    and pooling layers are those of the first.
+    and pooling layers are those of the first. ``classifier_heads=K`` does the same with classifiers, which share the
+    readouts and so cost little.
 
     Args:
         in_channels (int): the number of categories, or of float features.
@@ -214,7 +220,8 @@ class TAPNet(GraphClassifier):
         self.convs = nn.ModuleList(conv(width, hidden_channels) for width in [hidden_channels, *pooled][: len(pools)])
         widths = [hidden_channels, *pooled]
         read = 3 * (sum(widths) if s.readout == "all" else widths[-1])
-        self.classifier = Classifier(read, s.classifier_channels, num_classes, s.activation, s.classifier_dropout)
+        dense = (s.activation, s.classifier_dropout, s.classifier_heads)
+        self.classifier = Classifier(read, s.classifier_channels, num_classes, *dense)
         one = s.replace(ensemble_size=1).to_dict()
         shape: dict[str, Any] = {"mean_nodes": mean_nodes, "edge_channels": edge_channels}
         others = [TAPNet(in_channels, num_classes, **shape, **one) for _ in range(1, s.ensemble_size)]
@@ -223,8 +230,14 @@ class TAPNet(GraphClassifier):
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits, and while training the loss of pooling layers and of an ensemble, if there is one."""
         levels = list(self.levels(batch))
-        logits = self.classifier(self.readouts(levels))
+        read = self.readouts(levels)
         losses = [level.loss for level in levels if level.loss is not None] if self.training else []
+        if self.training and self.settings.classifier_heads > 1:
+            by_head = self.classifier.by_head(read)
+            logits = by_head.mean(dim=0)
+            losses.append(ensemble_loss(by_head, batch.y, self.task))
+        else:
+            logits = self.classifier(read)
         if self.others:
             given = self.scaled(batch)
             rest = [member.outputs(given) for member in self.others if isinstance(member, TAPNet)]
@@ -270,7 +283,7 @@ class TAPNet(GraphClassifier):
 
 
 def ensemble_loss(logits: Tensor, y: Tensor | None, task: Task) -> Tensor:
-    """What the mean loss of the networks of an ensemble has above the loss of their mean logits.
+    """What the mean loss of the networks (or classifiers) of an ensemble has above the loss of their mean logits.
 
     Added to the latter, it lets each network learn as if it were alone. Cross-entropies differ from a convex function
     of the logits, and the squared error from the square, by terms that are linear in the logits: these cancel out, so
@@ -316,25 +329,59 @@ class EmbeddingConv(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Two dense layers with dropout on both inputs."""
+    """Two dense layers with dropout on both inputs; or the mean of several such heads, with weights of their own.
+
+    Args:
+        in_channels: the size of what is classified.
+        hidden_channels: units of the hidden layer of each head.
+        num_classes: C.
+        activation: of the hidden layer.
+        dropout: on the inputs of both layers.
+        heads: K.
+
+    Attributes:
+        hidden: the first layers of all heads, one after the other.
+        out: the second layers, likewise.
+    """
 
     def __init__(
-        self, in_channels: int, hidden_channels: int, num_classes: int, activation: Activation, dropout: float
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_classes: int,
+        activation: Activation,
+        dropout: float,
+        heads: int = 1,
     ) -> None:
         super().__init__()
-        self.hidden = nn.Linear(in_channels, hidden_channels)
-        self.out = nn.Linear(hidden_channels, num_classes)
-        self.activation, self.dropout = activation, dropout
+        self.hidden = nn.Linear(in_channels, heads * hidden_channels)
+        self.out = nn.Linear(hidden_channels, heads * num_classes)
+        self.activation, self.dropout, self.heads = activation, dropout, heads
         for layer in (self.hidden, self.out):
-            nn.init.xavier_uniform_(layer.weight)
+            for weight in layer.weight.chunk(heads):
+                nn.init.xavier_uniform_(weight)
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, in] → [B, C]"""
+        h = self._hidden(x)
+        logits: Tensor = self.out(h) if self.heads == 1 else self._outputs(h).mean(dim=0)
+        return logits
+
+    def by_head(self, x: Tensor) -> Tensor:
+        """[B, in] → [K, B, C]"""
+        return self._outputs(self._hidden(x))
+
+    def _hidden(self, x: Tensor) -> Tensor:
         h = self.hidden(dropout(x, self.dropout, self.training))
         h = nn.functional.relu(h) if self.activation == "relu" else nn.functional.elu(h)
-        logits: Tensor = self.out(dropout(h, self.dropout, self.training))
-        return logits
+        return dropout(h, self.dropout, self.training)
+
+    def _outputs(self, h: Tensor) -> Tensor:
+        """[B, K · hidden] → [K, B, C]"""
+        rows = h.unflatten(1, (self.heads, -1)).transpose(0, 1)
+        weight, bias = self.out.weight.unflatten(0, (self.heads, -1)), self.out.bias.unflatten(0, (self.heads, 1, -1))
+        return torch.baddbmm(bias, rows, weight.transpose(1, 2))
 
 
 def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:

@@ -167,7 +167,9 @@ def _scored(curves: Mapping[str, Sequence[float]]) -> tuple[str, str]:
     return "validation", metrics[0]
 
 
-def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], select_by: str = "") -> Reading:
+def reported_reading(
+    protocol: Protocol, curves: Mapping[str, Sequence[float]], select_by: str = "", first: int = 0
+) -> Reading:
     """The score that the protocol reports of a trial; a system without epochs has only one.
 
     Args:
@@ -175,6 +177,7 @@ def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], 
         curves: of the trial.
         select_by: the metric on the validation graphs that chooses the epoch of ``fair`` and ``nested``; empty for
             their loss.
+        first: the first epoch, from 0, that may be chosen so; until it is trained, the last one counts.
     """
     found = readings(curves)
     if len(curves) == 1:
@@ -182,7 +185,9 @@ def reported_reading(protocol: Protocol, curves: Mapping[str, Sequence[float]], 
     if protocol == "paper":
         return found["best_test_epoch"]
     part, metric = _scored(curves)
-    epoch = best_epoch(select_by or "loss", curves[f"validation_{select_by or 'loss'}"])
+    values = curves[f"validation_{select_by or 'loss'}"]
+    first = min(first, len(values) - 1)
+    epoch = first + best_epoch(select_by or "loss", values[first:])
     return Reading(epoch + 1, curves[f"{part}_{metric}"][epoch])
 
 

@@ -44,7 +44,8 @@ class Trainer:
     the order of the graphs is drawn from a generator of its own. A trainer that is restored from ``state()`` continues
     to the same bits as one that was never stopped.
 
-    With ``ema_decay`` a copy of the network takes the steps, and the network has the average of the copy's weights.
+    With ``ema_decay`` or ``average_power`` a copy of the network takes the steps, and the network has the average of
+    the copy's weights.
 
     Args:
         model: the network to train.
@@ -96,7 +97,7 @@ class Trainer:
         self.model, self.dataset, self.graphs, self.settings = model.to(device), dataset, graphs, settings
         self.seed, self.device, self.group = seed, device, group
         self.order = torch.Generator().manual_seed(seed)
-        self._stepped = copy.deepcopy(self.model) if settings.ema_decay else self.model
+        self._stepped = copy.deepcopy(self.model) if settings.averages else self.model
         self._joined = group.join(self._stepped)
         self.optimizer = make_optimizer(self._stepped, settings)
         self.epoch = 0
@@ -121,12 +122,12 @@ class Trainer:
         progress = min(1.0, self.epoch / max(1, self.settings.epochs - 1))
         self.model.set_progress(progress)
         self._stepped.set_progress(progress)  # another network, where weights are averaged
-        shuffled = shuffle(self.graphs, self.dataset, self.order)
-        steps: Iterable[Tensor] = shuffled.split(self.settings.batch_size)
+        groups = shuffle(self.graphs, self.dataset, self.order).split(self.settings.batch_size)
+        steps: Iterable[Tensor] = groups
         if self.settings.schedule == "one-cycle":
-            steps = self._with_one_cycle(shuffled.split(self.settings.batch_size))
-        if self.settings.ema_decay:
-            steps = self._with_averages(steps)
+            steps = self._with_one_cycle(groups)
+        if self.settings.averages:
+            steps = self._with_averages(steps, before=self.epoch * len(groups))
         if (seed := self.group.dropout_seed(self.seed, self.epoch)) is not None:
             torch.manual_seed(seed)
         weights = self.class_weight, self.sample_weight
@@ -144,15 +145,18 @@ class Trainer:
             self._set_lr(one_cycle((self.epoch + i / len(steps)) / self.settings.epochs))
             yield step
 
-    def _with_averages(self, steps: Iterable[Tensor]) -> Iterator[Tensor]:
-        """The steps of an epoch, with the averages brought up to date after each."""
+    def _with_averages(self, steps: Iterable[Tensor], before: int) -> Iterator[Tensor]:
+        """The steps of an epoch, with the averages brought up to date after each; ``before`` it were so many."""
         averages, values = (list(model.state_dict().values()) for model in (self.model, self._stepped))
         floats = [i for i, value in enumerate(values) if value.is_floating_point()]
         means, last = [averages[i] for i in floats], [values[i] for i in floats]
+        decay, power = self.settings.ema_decay, self.settings.average_power
         for i, step in enumerate(steps, 1):
             yield step
-            # the mean of the epoch's first steps, until the decay forgets faster
-            torch._foreach_lerp_(means, last, max(1 - self.settings.ema_decay, 1 / i))
+            # With a decay: the mean of the epoch's first steps, until the decay forgets faster. With a power: the
+            # polynomial-decay average of Shamir and Zhang (ICML 2013).
+            share = max(1 - decay, 1 / i) if decay else (power + 1) / (before + i + power)
+            torch._foreach_lerp_(means, last, share)
         for average, value in zip(averages, values, strict=True):
             if not value.is_floating_point():  # the count of a batch norm
                 average.copy_(value)
@@ -186,7 +190,7 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """Everything that the next epoch depends on, as ``torch.save`` takes it."""
-        stepped = {"stepped": self._stepped.state_dict()} if self.settings.ema_decay else {}
+        stepped = {"stepped": self._stepped.state_dict()} if self.settings.averages else {}
         return stepped | {
             "epoch": self.epoch,
             "model": self.model.state_dict(),
@@ -206,7 +210,7 @@ class Trainer:
             raise ValueError(f"there is no epoch {state['epoch']!r} of {self.settings.epochs}")
         self.epoch = state["epoch"]
         self.model.load_state_dict(state["model"])
-        if self.settings.ema_decay:
+        if self.settings.averages:
             self._stepped.load_state_dict(state["stepped"])
         _check_optimizer_state(self.optimizer, state["optimizer"])
         self.optimizer.load_state_dict(state["optimizer"])
