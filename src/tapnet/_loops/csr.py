@@ -224,22 +224,20 @@ def is_symmetric(rowptr: Array, col: Array) -> bool:
 def is_symmetric_loop(rowptr: Array, col: Array) -> bool:
     """The same, compiled.
 
-    Compares sums of 64-bit hashes, in the order of the memory: looking each (j, i) up would wait for memory twice an
-    edge. That two different sets have one sum has a chance of 2⁻⁶⁴.
+    Compares sums of 64-bit hashes of the entries above and below the diagonal, in the order of the memory: looking each
+    (j, i) up would wait for memory twice an edge. That two different sets have one sum has a chance of 2⁻⁶⁴.
     """
     row, total = np.empty(len(col), np.int32), np.uint64(0)
     for i in range(len(rowptr) - 1):
         for e in range(rowptr[i], rowptr[i + 1]):
             row[e] = i
     for e in range(len(col)):
-        a, b = np.uint64(row[e]), np.uint64(col[e])
-        for z, sign in (
-            (a << np.uint64(32) | b, np.uint64(1)),
-            (b << np.uint64(32) | a, np.uint64(0xFFFFFFFFFFFFFFFF)),
-        ):
-            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            total += sign * (z ^ (z >> np.uint64(31)))  # + and -
+        low, high = min(row[e], col[e]), max(row[e], col[e])
+        z = np.uint64(low) << np.uint64(32) | np.uint64(high)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+        total += z if row[e] == low else ~z + np.uint64(1)  # + above the diagonal, - below it
     return bool(total == np.uint64(0))
 
 
