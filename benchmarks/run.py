@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--out", type=Path, default=HERE / "results.json")
     options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has compiled modules
     torch.set_num_threads(options.threads)
     parts = tuple(options.only.split(","))
     stored = json.loads(options.out.read_text())["cases"] if options.out.exists() else []
