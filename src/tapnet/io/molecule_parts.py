@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 1 << 10
 MOST_BYTES_AHEAD = 1 << 26  # of a table that is read before anything else is known
-READ_AHEAD = 3  # times as many rows, by each process
+READ_AHEAD = 3  # times as many rows, by each process,
+LEAST_AHEAD = 8  # and in all: one process reads these in the time that importing torch takes
 MOST_WAITING = 4  # times as many rows wait until a part is full
 BLOCK_BYTES = 1 << 20
 
@@ -102,7 +103,7 @@ class _Ahead:
     def __init__(self, chunks: Iterator[tuple[list[Row], list[str]]], processes: int) -> None:
         self._chunks, self._readers = chunks, Readers(processes)
         self._ready: deque[Chunk] = deque()
-        self._submit(READ_AHEAD * processes)
+        self._submit(max(READ_AHEAD * processes, LEAST_AHEAD if processes else 0))
 
     def _submit(self, count: int) -> None:
         for rows, texts in islice(self._chunks, count):
@@ -268,7 +269,7 @@ class MoleculeParts:
     def _start(self) -> _Ahead:
         cores = available_cores()
         texts = ((rows, [molecule_text(row[self._molecules]) for _, row in rows]) for rows in self._chunks())
-        return _Ahead(texts, min(cores, self.num_rows // LEAST_FOR_A_PROCESS) if cores > 1 else 0)
+        return _Ahead(texts, min(cores - 1, self.num_rows // LEAST_FOR_A_PROCESS))  # this process has work of its own
 
     # ---- its molecules ----
 
