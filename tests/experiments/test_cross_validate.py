@@ -118,6 +118,18 @@ def test_settings_of_training_come_by_name(mutag, tmp_path):
     assert stored.trial.training.lr == 0.01
 
 
+@pytest.mark.parametrize(
+    ("given", "similarity"), [({}, "dot"), ({"heads": 2}, "bilinear"), ({"pool": "topk"}, "bilinear")]
+)
+def test_what_is_usual_for_molecules_gives_way_to_what_is_given(given, similarity):
+    pytest.importorskip("rdkit")
+    molecules = tapnet.GraphDataset.from_smiles(
+        ["CCO", "CCN", "CCC", "CO", "CN", "CC"] * 2, [float(i) for i in range(12)]
+    )
+    trial = tapnet.cross_validate(molecules, folds=3, only_folds=[0], epochs=1, jobs=1, **given).results[0].trial
+    assert (trial.settings.similarity, trial.settings.conv, trial.training.select_from) == (similarity, "gine", 0.5)
+
+
 @pytest.mark.parametrize("new_folds", [False, True])
 def test_several_seeds_train_every_fold_again(mutag, tmp_path, new_folds):
     alone = tapnet.cross_validate(mutag, jobs=1, out=tmp_path, **QUICK)

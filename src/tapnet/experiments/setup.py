@@ -196,7 +196,7 @@ def prepare_run(
     reference = DataReference(
         source, data_dir, True, features, dataset=data, reading=options_of_reading, splits=data.splits
     )
-    usual, usual_steps = usual_settings(spec, data)
+    usual, usual_steps = usual_settings(spec, data, own)
     chosen = spec.make_settings(data.name, {**usual, **own})
     steps = {**spec.training, **usual_steps, **steps}
     epochs = steps.get("epochs", USUAL_EPOCHS) if epochs is None else epochs
@@ -293,9 +293,22 @@ def _training_settings(spec: ModelSpec, given: Mapping[str, Any]) -> dict[str, A
     return values
 
 
-def usual_settings(spec: ModelSpec, data: GraphDataset) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a system has for molecules in the place of its paper's settings: its own, and those of training."""
+def usual_settings(
+    spec: ModelSpec, data: GraphDataset, given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a system has for molecules in the place of its paper's settings: its own, and those of training.
+
+    Args:
+        spec: the system.
+        data: the data set.
+        given: settings of the system that were chosen; what does not go with them is left out.
+
+    Returns:
+        Settings of the system, and of training.
+    """
     values = dict(spec.molecules) if data.smiles is not None else {}
+    for name in spec.excluded_by(given):
+        values.pop(name, None)
     if "conv" in values and not data.num_edge_features:
         values["conv"] = "gin"  # molecules without a bond
     steps = {name: values.pop(name) for name in TrainingSettings.names() if name in values}

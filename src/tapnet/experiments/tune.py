@@ -312,7 +312,7 @@ def search_space(setup: Setup) -> dict[str, tuple[Any, ...]]:
     spec = setup.spec
     known = {*spec.settings.names(), *(("lr", "batch_size") if spec.fit is None else ())}
     space = spec.search or {name: values for name, values in GENERIC.items() if name in known}
-    fixed = {*setup.given, *({"conv"} & usual_settings(spec, setup.data)[0].keys())}
+    fixed = {*setup.given, *({"conv"} & usual_settings(spec, setup.data, setup.given)[0].keys())}
     return {name: tuple(values) for name, values in space.items() if name not in fixed}
 
 

@@ -31,6 +31,9 @@ class ModelSpec:
     on_dataset: Callable[[str], Mapping[str, Any]] = lambda _: {}  # settings that its paper chooses by data set
     training: Mapping[str, Any] = field(default_factory=dict)  # what it trains with, where that is not TAPNet's
     molecules: Mapping[str, Any] = field(default_factory=dict)  # settings of its own and of training, for molecules
+    excluded_by: Callable[[Mapping[str, Any]], tuple[str, ...]] = (
+        lambda _: ()
+    )  # those of them that given settings exclude
     search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values to choose from; {}: a general space
     reads_weights: bool = True  # those of edges
     keeps_directions: Callable[[Any], bool] = lambda _: False  # whether it is for directed graphs, by its settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -146,6 +146,11 @@ MOLECULES = {
     "average_power": 6.0,
     "select_from": 0.5,
 }
+
+
+def excluded_by(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names in `MOLECULES` that do not go with these: only TAP with one head takes the dot product."""
+    return () if given.get("pool", "tap") == "tap" and given.get("heads", 1) == 1 else ("similarity",)
 
 
 def activation_on(dataset_name: str) -> dict[str, Activation]:
@@ -419,6 +424,7 @@ SPEC = ModelSpec(
     ),
     on_dataset=activation_on,
     molecules=MOLECULES,
+    excluded_by=excluded_by,
     search=SEARCH,
     prepare=_prepare,
     keeps_directions=lambda settings: resolve(settings.pool).directed,
