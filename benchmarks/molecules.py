@@ -1,7 +1,8 @@
 """How well molecules are predicted, beside chemprop: `python benchmarks/molecules.py --data-dir DIR --chemprop PATH`.
 
 ESOL and BBBP, three scaffold and three random splits 80:10:10 of each, three seeds on every split: the score of the
-test part at the epoch with the lowest validation loss, with defaults and one thread. Without `--chemprop`, tapnet is
+test part at the epoch with the lowest validation loss, with defaults (tapnet's: an epoch of the second half) and one
+thread. Without `--chemprop`, tapnet is
 run. Each score goes to molecules.json as soon as it is known, and the same command again does only what is missing.
 For speed there is run.py.
 """

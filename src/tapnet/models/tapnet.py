@@ -126,7 +126,7 @@ class TAPNetSettings(Settings):
         return self
 
 
-# Chosen on the validation parts of splits of ESOL and BBBP (docs/molecules.md): bonds are read, no dropout, many steps,
+# Chosen on held-out parts of ESOL and BBBP (docs/molecules.md): bonds are read, no dropout, many steps,
 # averaged weights of a late epoch, four classifiers.
 MOLECULES = {
     "conv": "gine",
@@ -165,7 +165,8 @@ class TAPNet(GraphClassifier):
     after each of these (with ``readout="last"`` after the last one alone, so that nothing gets past the pooling) are
     classified by two dense layers. With ``aux``, or a pooling layer that has losses, there is a loss to be added in
     training, which a call does not return:
-    ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``.
+    ``model.outputs(GraphBatch.from_edge_index(x, edge_index, batch))`` has ``logits`` and ``auxiliary``. A call takes
+    ``edge_weight``, [E], and, where the network reads them, ``edge_attr`` beside ``edge_index``.
 
     With ``ensemble_size=K`` it is K such networks with initial weights of their own, and its logits are the means of
     theirs. The auxiliary loss then has a term that makes each of them learn from its own error. Levels, embeddings
@@ -213,6 +214,7 @@ class TAPNet(GraphClassifier):
             settings["conv"] = find_conv(settings["conv"], allow_import=True)
         s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
+        self.edge_channels = edge_channels
         self.reads_edges = edge_channels > 0 and (reads_edges(s.conv) or s.edge_votes)
         conv = partial(make_conv, s.conv, norm=s.norm, dropout=s.dropout, edge_channels=edge_channels)
         if s.conv == "gcn":
