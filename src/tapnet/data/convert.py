@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
@@ -706,7 +707,12 @@ def _float_row(value: Any) -> NDArray[np.float32] | None:
 
 
 def from_graphs(
-    graphs: Any, features: Features | None, task: Task | None, directed: bool, **labels: Names
+    graphs: Any,
+    features: Features | None,
+    task: Task | None,
+    directed: bool,
+    y: Sequence[Any] | None = None,
+    **labels: Names,
 ) -> GraphDataset:
     """Makes a data set of what a user holds: graphs of NetworkX or PyG in a list, or a data set of PyG or OGB.
 
@@ -715,6 +721,7 @@ def from_graphs(
         features: What ``x`` holds, as :meth:`GraphDataset.from_pyg` and :meth:`GraphDataset.from_networkx` have it.
         task: What the targets are, as these find out.
         directed: Whether edges keep their directions.
+        y: ``[G]`` what counts in place of the graphs' own targets.
         labels: ``node_label`` and ``edge_label`` of :meth:`GraphDataset.from_networkx`.
 
     Returns:
@@ -737,8 +744,9 @@ def from_graphs(
         for key in filter(None, listed_names(labels.get("edge_label"))):
             check_edge_attribute(found, key)
         options: dict[str, Any] = {"features": features, "task": task, "directed": directed, **labels}
-        dataset = GraphDataset.from_networkx(found, name=name, **options)
+        dataset = GraphDataset.from_networkx(found, y, name=name, **options)
     else:
+        found = found if y is None else [_with_y(graph, own) for graph, own in zip(found, y, strict=True)]
         dataset = GraphDataset.from_pyg(found, name=name, features=features, task=task, directed=directed)
     split = _own_split(graphs, len(found))
     if split is None:
@@ -746,6 +754,13 @@ def from_graphs(
     parts = ", ".join(dict.fromkeys(filter(None, split)))
     note = f"{name} has a split of its own ({parts}): split='column:split' takes it"
     return replace(dataset, graph_columns={"split": split}, notes=(*dataset.notes, note))
+
+
+def _with_y(graph: Data, y: Any) -> Data:
+    """The same graph with another target; the tensors are shared."""
+    changed = copy(graph)
+    changed.y = torch.as_tensor([y])
+    return changed
 
 
 def _own_split(graphs: Any, count: int) -> tuple[str, ...] | None:

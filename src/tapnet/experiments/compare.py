@@ -81,7 +81,7 @@ def compare(
 
     Args:
         dataset: a name (``"MUTAG"``), a path, or a data set in memory (ours, PyG's, OGB's, a list of graphs, a
-            DataFrame with SMILES), as `load_dataset` takes it.
+            DataFrame with SMILES or graphs), as `load_dataset` takes it.
         systems: names of systems; ``"tapnet:topk"`` is TAPNet with another pooling layer, and
             ``"tapnet:package.module:Class"`` with one of the user's own.
         reference: the system that the others are compared with; None means the first.

@@ -144,7 +144,7 @@ def cross_validate(
 
     Args:
         dataset: a name (``"MUTAG"``), a path, or a data set in memory (ours, PyG's, OGB's, a list of graphs, a
-            DataFrame with SMILES), as `load_dataset` takes it.
+            DataFrame with SMILES or graphs), as `load_dataset` takes it.
         model: the name of the system.
         pool: the pooling layer of TAPNet: a name, ``"package.module:Class"``, or a class of the user's own.
         conv: its convolution: ``"gcn"``, ``"gin"``, ``"gine"`` (reads edges), ``"sage"``, ``"gat"``, a class of PyG or

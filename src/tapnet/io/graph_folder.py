@@ -861,7 +861,7 @@ def require_targets(dataset: GraphDataset) -> None:
         what = dataset.source or dataset.name
         if dataset.smiles is not None and not dataset.source and not dataset.graph_columns:
             raise DataError(f"{what}: no target is known; give y, as in GraphDataset.from_smiles(smiles, y)")
-        if dataset.smiles is not None:
+        if dataset.smiles is not None or not dataset.source:
             columns = ", ".join(filter(None, dataset.graph_columns or ()))
             columns = f": {printable(columns)[:200]}" if columns else " (it has none so far)"
             raise DataError(f"{what}: no target is known; name the column to predict{columns}")

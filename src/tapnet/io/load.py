@@ -19,6 +19,7 @@ from tapnet.files import reading
 from tapnet.io import parsed_cache
 from tapnet.io.dataset_files import Layout
 from tapnet.io.download import is_intact
+from tapnet.io.graph_frames import graph_column, read_graph_frame
 from tapnet.io.locate import find
 from tapnet.io.molecules import read_dataframe
 from tapnet.io.read import read_layout
@@ -26,7 +27,7 @@ from tapnet.io.tu_parts import read_large_tu
 
 ACCEPTED = (
     "a data set is a name, a path, a GraphDataset, a data set of PyG or OGB, a list of PyG Data or NetworkX graphs, "
-    "or a DataFrame with a column of SMILES"
+    "or a DataFrame with a column of SMILES or of such graphs"
 )
 
 
@@ -67,8 +68,8 @@ def load_dataset(
             graphs in GraphML or JSON, the file of one graph, a folder of matrices (.npy, .npz, .csv), or molecules
             (.csv or .tsv with SMILES, .smi, .sdf). Or what is in memory: a data set of PyG or OGB, a list of PyG
             ``Data`` with ``y`` or of NetworkX graphs with ``graph.graph["y"]``, or a pandas DataFrame with a column of
-            SMILES, which is read as the same table in a .csv would be. The split of an OGB data set is taken by
-            ``split="column:split"`` of `cross_validate`. A ``GraphDataset`` is left as it is.
+            SMILES, which is read as the same table in a .csv would be, or of PyG or NetworkX graphs. The split of an
+            OGB data set is taken by ``split="column:split"`` of `cross_validate`. A ``GraphDataset`` is left as it is.
         data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
         features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
             as integer categories), ``"attributes"`` (floats) or ``"all"`` (labels and attributes, in GraphML and JSON
@@ -76,7 +77,8 @@ def load_dataset(
             that it does not use, labels if there are any, else degrees; in the TU layout attributes before degrees; all
             where nodes have several categories.
         download: Whether to download a data set that is nowhere else.
-        smiles: Of a table of molecules the column of SMILES, as :func:`tapnet.io.molecules.read_molecules` says.
+        smiles: Of a table of molecules the column of SMILES, as :func:`tapnet.io.molecules.read_molecules` says. Of a
+            DataFrame with a column of graphs, too, this column counts where it is named.
         target: The target column of this table, or of the targets.csv of a folder of graphs or matrices; or several.
         task: What the target columns hold, where it is not what would be found.
         threshold: Of matrices: entries whose absolute value is not larger are no edges; by default zeros are none.
@@ -157,8 +159,11 @@ def _from_memory(
         for name, names in attributes.items()
         if names is not None
     }
-    if chosen and (is_table or isinstance(source, GraphDataset)):
+    graphs = graph_column(source) if is_table and smiles is None else None
+    if chosen and graphs is None and (is_table or isinstance(source, GraphDataset)):
         raise SettingError(f"{next(iter(chosen))} is for graphs, and this is a {type(source).__name__}")
+    if graphs is not None:
+        return read_graph_frame(source, graphs, target, task, features=features, directed=directed, **chosen)
     if is_table:
         if directed:
             raise SettingError("the bonds of molecules have no directions")

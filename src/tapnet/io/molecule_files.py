@@ -82,15 +82,22 @@ class LeftOut:
 
 
 class Columns(NamedTuple):
-    """The columns with the molecules, the targets and the names, and why others are not the target."""
+    """The columns with the molecules (or graphs), the targets and the names, and why others are not the target."""
 
     smiles: str
     targets: tuple[str, ...]
     names: str | None
     reasons: tuple[tuple[str, str], ...] = ()  # a column, and why
+    holds: Literal["molecules", "graphs"] = "molecules"  # what the first of them has
 
     @classmethod
-    def choose(cls, table: MoleculeCells, smiles: str | None, target: str | Sequence[str] | None) -> Columns:
+    def choose(
+        cls,
+        table: MoleculeCells,
+        smiles: str | None,
+        target: str | Sequence[str] | None,
+        holds: Literal["molecules", "graphs"] = "molecules",
+    ) -> Columns:
         """Those that are named, or else found."""
         chosen = table.find(smiles) if smiles is not None else table.smiles_column()
         others = [name for name in table.header if name != chosen]
@@ -98,10 +105,10 @@ class Columns(NamedTuple):
         named += [name for name in others if name and ID_COLUMN.fullmatch(name) and name not in named]
         targets = table.target_column(others) if target is None else table.find_all(target)
         if chosen in targets:
-            raise DataError(f"{table.path}: the column {chosen} holds the molecules and cannot be the target")
+            raise DataError(f"{table.path}: the column {chosen} holds the {holds} and cannot be the target")
         reasons = table.why_no_target(others, targets) if target is None else {}
         name = next((n for n in named if n not in targets), None)
-        return cls(chosen, tuple(targets), name, tuple(reasons.items()))
+        return cls(chosen, tuple(targets), name, tuple(reasons.items()), holds)
 
     def no_molecule(self, path: Place) -> DataError:
         """The error where no row has a molecule."""
@@ -113,7 +120,7 @@ class Columns(NamedTuple):
         rest = [name for name in header if name and name not in (self.smiles, *self.targets, self.names)]
         aside = ", ".join(f"{name}{why.get(name, '')}" for name in rest)
         parts = [
-            f"molecules from the column {printable(self.smiles)}",
+            f"{self.holds} from the column {printable(self.smiles)}",
             "no target" if targets is None else targets.note,
             remark,
             f"names from {printable(self.names)}" if self.names else "",

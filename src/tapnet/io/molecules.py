@@ -124,21 +124,44 @@ def read_dataframe(
         SettingError: RDKit is not installed.
     """
     check_rdkit()
+    table = frame_cells(frame)
+    if not table.rows:
+        raise DataError(f"DataFrame: {NO_MOLECULES}")
+    return _read_rows(table, smiles, target, task, "molecules", "").dataset
+
+
+def frame_cells(frame: Any, without: Any = None) -> DataFrameCells:
+    """A DataFrame as text.
+
+    Args:
+        frame: The DataFrame.
+        without: A column whose cells hold no text, and are empty in the table.
+
+    Returns:
+        The table, whose rows are called by the index.
+
+    Raises:
+        DataError: Two columns have one name.
+    """
     header = tuple(map(str, frame.columns))
     if twice := [name for i, name in enumerate(header) if name in header[:i]]:
         raise DataError(f"DataFrame: two columns are called {printable(twice[0])!r}")
-    columns = [[_cell_text(value) for value in frame[name]] for name in frame.columns]
+    columns = [
+        ["" if without is not None and name == without else _cell_text(value) for value in frame[name]]
+        for name in frame.columns
+    ]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    if not rows:
-        raise DataError(f"DataFrame: {NO_MOLECULES}")
-    table = DataFrameCells(Path("DataFrame"), header, rows, list(getattr(frame, "index", range(len(rows)))), mark="")
-    return _read_rows(table, smiles, target, task, "molecules", "").dataset
+    return DataFrameCells(Path("DataFrame"), header, rows, list(getattr(frame, "index", range(len(rows)))), mark="")
 
 
 def _cell_text(value: Any) -> str:
     """A value as a .csv has it; gaps are empty."""
-    text = str(value)
-    return "" if not isinstance(value, str) and text in DATAFRAME_GAPS else text
+    return "" if is_frame_gap(value) else str(value)
+
+
+def is_frame_gap(value: Any) -> bool:
+    """Whether a cell of a DataFrame is empty."""
+    return not isinstance(value, str) and str(value) in DATAFRAME_GAPS
 
 
 def _read_rows(
