@@ -2,9 +2,8 @@
 
 ESOL and BBBP, three scaffold and three random splits 80:10:10 of each, three seeds on every split: the score of the
 test part at the epoch with the lowest validation loss, with defaults (tapnet's: an epoch of the second half) and one
-thread. Without `--chemprop`, tapnet is
-run. Each score goes to molecules.json as soon as it is known, and the same command again does only what is missing.
-For speed there is run.py.
+thread. Without `--chemprop`, tapnet is run. Each score goes to molecules.json as soon as it is known, and the same
+command again does only what is missing. For speed there is run.py.
 """
 
 from __future__ import annotations
