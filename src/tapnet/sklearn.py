@@ -696,7 +696,7 @@ def _numbered(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     y = _checked_classes(column_or_1d(y, warn=True))
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
-    check_classes("y", classes.tolist(), len(y))
+    check_classes("y", classes.tolist(), len(y), "use TAPRegressor")
     return classes, codes.astype(np.int64)
 
 

@@ -100,7 +100,7 @@ def test_real_sets_with_attributes(real_data, name):
     "classes", [[str(i / 7) for i in range(40)], list(range(11)), [0.1, 0.2, 0.3], [np.float64(i) for i in range(30)]]
 )
 def test_a_continuous_target_is_called_one(classes):
-    with pytest.raises(DataError, match=f"{len(classes)} different numbers .*regression"):
+    with pytest.raises(DataError, match=f"{len(classes)} different numbers .*task=.regression"):
         check_classes("data", classes, len(classes) + 1)
 
 

@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from tapnet import GraphDataset
+from tapnet.data.targets import detect_task
 from tapnet.errors import DataError
 
 PAIR = torch.tensor([[0, 1], [1, 0]])
@@ -35,6 +36,25 @@ def test_what_y_asks_for(rows, task, y):
         same = GraphDataset.from_networkx([nx.path_graph(2)] * 2, [row[0] if len(row) == 1 else row for row in nested])
         assert (same.task, same.target_names) == (dataset.task, dataset.target_names)
         np.testing.assert_array_equal(same.y.numpy(), y)
+
+
+@pytest.mark.parametrize("kind", [int, float, np.float32, np.int64])
+@pytest.mark.parametrize(("distinct", "task"), [(10, "classification"), (12, "regression")])
+def test_whole_numbers_mean_what_they_mean_in_a_table(kind, distinct, task):
+    y = [kind(10 * (i % distinct)) for i in range(36)]
+    wanted = detect_task({"y": list(map(str, y))})
+    for given in (y, np.asarray(y), torch.as_tensor(np.asarray(y))):
+        dataset = GraphDataset.from_networkx([nx.path_graph(2)] * 36, given)
+        assert (dataset.task, wanted.task) == (task, task)
+        assert dataset.classes == (tuple(range(0, 100, 10)) if task == "classification" else ())
+        np.testing.assert_array_equal(dataset.y.numpy(), wanted.y)
+    assert bool(dataset.notes) == (task == "regression")  # says how they become classes
+    classes = GraphDataset.from_networkx([nx.path_graph(2)] * 36, y, task="classification")
+    assert (classes.num_classes, classes.notes) == (distinct, ())
+
+
+def test_integers_of_pyg_are_classes_as_they_are_there():
+    assert GraphDataset.from_pyg(with_targets([[i] for i in range(12)])).num_classes == 12
 
 
 def test_the_task_can_be_named():

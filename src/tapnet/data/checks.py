@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from tapnet._loops.isomorphism import DIFFERENT, compare_graphs
 from tapnet.data.dataset import GraphDataset
 from tapnet.data.features import FeatureRows, MixedFeatures
-from tapnet.data.targets import DECIMAL_COMMA
+from tapnet.data.targets import DECIMAL_COMMA, MOST_CLASSES
 from tapnet.errors import DataError
 from tapnet.files import counted, printable
 
 REFINEMENTS = 4  # of the Weisfeiler-Lehman test
 VALUES_AT_ONCE = 1 << 21  # edges and numbers of nodes
 WORTH_COMPILING = 1 << 15  # nodes and edges; fewer are compared sooner than the loop is compiled
-MOST_CLASSES = 10  # that are numbers; more than these, and than half of the graphs, are a number to predict
 MOST_CATEGORIES = 100  # of nodes; more than these, and than half of the nodes, are names or numbers
 LONGEST_LIST = 200  # characters
 
@@ -98,13 +97,16 @@ def categories_note(dataset: GraphDataset) -> str:
 # ---- targets ----
 
 
-def check_classes(name: str, classes: Sequence[Hashable], graphs: int) -> None:
+def check_classes(
+    name: str, classes: Sequence[Hashable], graphs: int, remedy: str = 'read it with task="regression"'
+) -> None:
     """Checks that the classes can be told apart and are no continuous target.
 
     Args:
         name: What the graphs are called in the error.
         classes: The distinct classes.
         graphs: The number of graphs.
+        remedy: What to do about a continuous target.
 
     Raises:
         DataError: There is one class, or nearly every graph has a number of its own.
@@ -113,11 +115,12 @@ def check_classes(name: str, classes: Sequence[Hashable], graphs: int) -> None:
         raise DataError(f"{name}: every graph is of class {classes[0]}; there is nothing to tell apart")
     numbers = [_number(value) for value in classes]
     has_fractions = any(not number.is_integer() for number in numbers if math.isfinite(number))
+    # somebody has called them classes: they are refused only where most graphs have a number of their own
     many = 2 * len(classes) > graphs and (len(classes) > MOST_CLASSES or has_fractions)
     if many and all(map(math.isfinite, numbers)):
         raise DataError(
             f"{name}: {len(classes)} different numbers for {graphs} graphs: this looks like a number to predict "
-            "(regression), not a class; choose that task, or divide its range into classes"
+            f"(regression), not a class; {remedy}, or divide its range into classes"
         )
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from tapnet._loops.csr import is_symmetric
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, GraphReference, Task
-from tapnet.data.targets import Targets, detect_task
+from tapnet.data.targets import MOST_CLASSES, Targets, detect_task, is_plain_number
 from tapnet.errors import DataError, SettingError
 from tapnet.files import printable
 
@@ -537,8 +537,8 @@ def from_networkx(
             )
         y = [g.graph["y"] for g in graphs]
     y = y.tolist() if isinstance(y, (Tensor, np.ndarray)) else list(y)
-    if task is None and all(isinstance(value, Hashable) and not _is_fraction(value) for value in y):
-        task = "classification"
+    if task is None and not all(map(is_plain_number, y)) and all(isinstance(value, Hashable) for value in y):
+        task = "classification"  # text, or anything else that is no number
     targets = None if task == "classification" else _targets(y, task)
     dataset = assemble(
         name=name,
@@ -572,12 +572,17 @@ def from_networkx(
     one_way = 0 if directed else sum(g.is_directed() and has_one_way_edges(networkx_edges(g)) for g in graphs)
     if one_way:
         dataset = replace(dataset, notes=(*dataset.notes, directions_note(name, one_way, len(graphs))))
+    dataset = replace(dataset, notes=(*dataset.notes, *_note_of_task(name, targets, task)))
     return _with_targets(dataset, targets)
 
 
-def _is_fraction(value: Any) -> bool:
-    """Whether a value is a number to predict, and no class."""
-    return isinstance(value, numbers.Real) and not (math.isfinite(value) and float(value).is_integer())
+def _note_of_task(name: str, targets: Targets | None, task: Task | None) -> tuple[str, ...]:
+    """Says that whole numbers are not taken for classes, where nobody said what they are."""
+    if task is not None or targets is None or targets.task != "regression" or (targets.y % 1 > 0).any():
+        return ()
+    return (
+        f"{name}: {targets.note}: more than {MOST_CLASSES} whole numbers are no classes without task='classification'",
+    )
 
 
 def name_unread(on_nodes: Iterable[Hashable], on_edges: Iterable[Hashable]) -> tuple[str, ...]:

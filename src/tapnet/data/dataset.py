@@ -489,8 +489,8 @@ class GraphDataset:
                 ones, their mean counts.
             features: What ``x`` holds; by default labels where they tell nodes apart, else degrees; ``"all"`` where
                 ``node_label`` is a list.
-            task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default numbers with a fraction and
-                lists are what :func:`tapnet.data.targets.detect_task` finds, everything else is a class.
+            task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default numbers and lists are what
+                :func:`tapnet.data.targets.detect_task` finds, everything else is a class.
             directed: Whether the edges of a ``DiGraph`` keep their directions; those of a ``Graph`` go both ways.
 
         Returns:

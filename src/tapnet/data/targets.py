@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -216,6 +217,11 @@ def have_few_units(cells: Iterable[Any]) -> bool:
     """Whether numbers with a unit share theirs, unlike names such as 1a, 1b and 2a; false where there are none."""
     found = {match[0]: match["unit"] for cell in cells if (match := WITH_UNIT.fullmatch(str(cell)))}
     return 0 < 3 * len(set(found.values())) <= len(found)
+
+
+def is_plain_number(value: Any) -> bool:
+    """Whether a value is a number by its type: neither text nor true or false."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def is_gap(cell: str) -> bool:

@@ -49,6 +49,7 @@ def from_networkx(
             edge_label=edge_label,
             edge_weight=edge_weight,
             features=features,
+            task="classification",
             directed=directed,
         )
     except TypeError as error:
