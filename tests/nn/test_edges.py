@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapnet import GraphBatch, TAPNet, TAPooling
+from tapnet import GraphBatch, TAPNet, TAPooling, load_dataset
+from tapnet.data.convert import assemble
 from tapnet.data.features import MixedFeatures
 from tapnet.errors import SettingError
 from tapnet.nn.conv.gcn import GraphConv
@@ -136,3 +137,135 @@ def test_a_tapnet_with_any_convolution_learns_from_categories_and_edges(conv):
     loss = model.train()(batch).sum()
     loss.backward()
     assert all(p.grad is not None for p in model.embedding.parameters())
+
+
+# ---- as PyG's tensors ----
+
+
+def columns(seed, *, symmetric, repeat=True):
+    """Two graphs in PyG's tensors, their nodes and columns in any order, with loops and repeated columns; and A."""
+    generator = torch.Generator().manual_seed(seed)
+    matrices = []
+    for n in (7, 5):
+        a = 0.1 + torch.rand(n, n, generator=generator, dtype=torch.float64)
+        a = (a * (torch.rand(n, n, generator=generator) < 0.5)).fill_diagonal_(0)
+        matrices.append(torch.triu(a) + torch.triu(a).T if symmetric else a)
+    a, order = torch.block_diag(*matrices), torch.randperm(12, generator=generator)
+    a, batch = a[order][:, order], torch.tensor([0] * 7 + [1] * 5)[order]
+    edge_index = a.nonzero().T
+    edge_weight = a[edge_index[0], edge_index[1]]
+    if repeat:  # the mean of w - 0.05 and w + 0.05, and a loop
+        loop = torch.tensor([[3], [3]])
+        edge_index = torch.cat([edge_index, edge_index[:, :4], loop], dim=1)
+        edge_weight = torch.cat([edge_weight, edge_weight[:4] + 0.05, torch.tensor([9.0], dtype=torch.float64)])
+        edge_weight[:4] -= 0.05
+    mixed = torch.randperm(edge_index.size(1), generator=generator)
+    x = torch.randn(12, 4, generator=generator, dtype=torch.float64)
+    return x, edge_index[:, mixed], batch, edge_weight[mixed], a
+
+
+few = pytest.mark.parametrize(("seed", "symmetric"), [(seed, seed % 2 == 0) for seed in range(6)])
+
+
+@few
+@pytest.mark.parametrize("similarity", ["bilinear", "dot", "gaussian", "concat"])
+def test_edge_weight_is_in_the_votes_and_the_pooling_as_in_the_dense_formulas(similarity, seed, symmetric):
+    x, edge_index, batch, edge_weight, a = columns(seed, symmetric=symmetric)
+    x.requires_grad_()
+    pool = TAPooling(4, 0.5, similarity=similarity).double()
+    found = pool.votes(x, edge_index, batch, edge_weight=edge_weight)
+    score = torch.zeros_like(x[:, 0])
+    for graph in (0, 1):
+        nodes = (batch == graph).nonzero().flatten()
+        expected = dense.votes(pool, x[nodes], a[nodes][:, nodes])
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours[nodes], theirs)
+        score = score.index_add(0, nodes, expected[3])
+    upstream = torch.randn_like(score)
+    inputs = (x, *pool.parameters())
+    torch.testing.assert_close(
+        torch.autograd.grad(found.score, inputs, upstream), torch.autograd.grad(score, inputs, upstream)
+    )
+    _, kept, weights, _, perm, kept_score = pool(x, edge_index, edge_weight, batch, edge_weight=edge_weight)
+    torch.testing.assert_close(kept_score, score[perm])
+    stay = torch.isin(edge_index, perm).all(dim=0)
+    assert torch.equal(weights, edge_weight[stay])
+    assert torch.equal(perm[kept], edge_index[:, stay])
+
+
+@few
+def test_a_batch_of_pyg_s_tensors_has_the_weights_in_both_directions_of_the_product(seed, symmetric):
+    x, edge_index, batch, edge_weight, a = columns(seed, symmetric=symmetric)
+    order = torch.argsort(batch, stable=True)
+    a, h = a[order][:, order], x[order].requires_grad_()
+    graphs = GraphBatch.from_edge_index(x, edge_index, batch, edge_weight)
+    found = propagate(h, graphs, "sum")
+    torch.testing.assert_close(found, h + a @ h)
+    upstream = torch.randn_like(found)
+    (gradient,) = torch.autograd.grad(found, h, upstream)
+    torch.testing.assert_close(gradient, upstream + a.T @ upstream)
+
+
+def test_weights_of_one_are_no_weights_and_none_is_as_before():
+    x, edge_index, batch, edge_weight, _ = columns(0, symmetric=True)
+    pool, model = TAPooling(4).double(), TAPNet(4, 2, 8).double().eval()
+    ones = torch.ones_like(edge_weight)
+    torch.testing.assert_close(pool.votes(x, edge_index, batch, edge_weight=ones), pool.votes(x, edge_index, batch))
+    torch.testing.assert_close(model(x, edge_index, batch, edge_weight=ones), model(x, edge_index, batch))
+    assert GraphBatch.from_edge_index(x, edge_index, batch).weight is None
+
+
+def test_a_network_takes_weights_and_attributes_of_pyg_s_tensors_as_those_of_a_data_set():
+    x, edge_index, batch, edge_weight, _ = columns(2, symmetric=True, repeat=False)
+    order = torch.argsort(batch, stable=True)
+    place = torch.argsort(order)
+    kinds = (edge_index.sum(0) + edge_index.prod(0)) % 3  # the same in both directions
+    data = assemble(
+        name="WEIGHTED",
+        nodes_per_graph=torch.tensor([7, 5]).numpy(),
+        edge_index=place[edge_index].numpy(),
+        y=torch.tensor([0, 1]).numpy(),
+        node_attributes=x[order].float().numpy(),
+        edge_labels=kinds.numpy(),
+        edge_weight=edge_weight.numpy(),
+    )
+    data = data.with_features("attributes").with_edge_features()
+    x, edge_weight = x.float(), edge_weight.float()
+    for conv in ("gcn", "gine", "gat", "torch_geometric.nn:GraphConv"):
+        model = TAPNet(4, 2, 8, conv=conv, edge_channels=3).eval()
+        expected = model(data.batch([0, 1]))
+        torch.testing.assert_close(model(x, edge_index, batch, edge_weight, kinds), expected)
+        one_hot = torch.nn.functional.one_hot(kinds, 3).float()
+        torch.testing.assert_close(model(x, edge_index, batch, edge_weight=edge_weight, edge_attr=one_hot), expected)
+        assert not torch.allclose(model(x, edge_index, batch, edge_attr=kinds), expected)
+
+
+def test_what_does_not_fit_the_edges_is_refused():
+    x, edge_index, batch, edge_weight, _ = columns(1, symmetric=True)
+    graphs = GraphBatch.from_edge_index(x, edge_index, batch)
+    pool, model = TAPooling(4).double(), TAPNet(4, 2, conv="gine", edge_channels=3).double()
+    infinite = edge_weight.clone()
+    infinite[2] = torch.inf
+    for wrong in (edge_weight[1:], edge_weight.unsqueeze(1), infinite, edge_weight.clone().requires_grad_()):
+        with pytest.raises(ValueError, match="edge_weight"):
+            pool(x, edge_index, None, batch, edge_weight=wrong)
+    with pytest.raises(TypeError, match="GraphBatch"):
+        pool.votes(x, graphs, edge_weight=edge_weight)
+    with pytest.raises(TypeError, match="GraphBatch"):
+        pool(x, graphs, edge_weight=edge_weight)
+    with pytest.raises(TypeError, match="GraphBatch"):
+        model(graphs, edge_weight=edge_weight)
+    kinds = torch.zeros(edge_index.size(1), dtype=torch.int64)
+    for wrong in (kinds + 3, kinds - 1, kinds.unsqueeze(1), kinds.double(), kinds[1:]):
+        with pytest.raises(ValueError, match="edge_attr"):
+            model(x, edge_index, batch, edge_attr=wrong)
+
+
+def test_a_network_that_reads_edges_says_how_to_give_them():
+    data = load_dataset("MUTAG")
+    model = TAPNet(7, 2, conv="gine", edge_channels=4)
+    with pytest.raises(SettingError, match="with_edge_features.*edge_attr"):
+        model(data.batch([0, 1]))
+    assert model(data.with_edge_features().batch([0, 1])).shape == (2, 2)
+    with pytest.raises(ValueError, match="with_edge_features"):
+        TAPNet(7, 2, edge_votes=True, edge_channels=4)(data.batch([0, 1]))

@@ -154,7 +154,7 @@ def test_settings_that_cannot_be_together_are_refused():
         with pytest.raises(SettingError):
             TAPooling(4, **chosen)
     x, edge_index, _ = random_batch((4,), 2.0, seed=0)
-    with pytest.raises(ValueError, match="carry nothing"):
+    with pytest.raises(ValueError, match="edge_attr"):
         make(edge_channels=2)(x, edge_index)
 
 

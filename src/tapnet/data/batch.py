@@ -17,6 +17,10 @@ from tapnet._loops.segments import ascending_ptr
 from tapnet.data.features import FeatureRows
 
 T = TypeVar("T")
+NO_EDGE_ATTR = (  # the end of an error
+    "and this batch has no edge_attr: batches of a GraphDataset have it after dataset.with_edge_features(); "
+    "with edge_index, pass edge_attr"
+)
 
 
 def inference_mode_disabled() -> AbstractContextManager[object]:
@@ -163,30 +167,52 @@ class GraphBatch:
     # ---- from PyG's tensors ----
 
     @classmethod
-    def from_edge_index(cls, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> GraphBatch:
+    def from_edge_index(
+        cls,
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> GraphBatch:
         """Makes a batch of PyG's tensors; self-loops and repeated columns of ``edge_index`` do not count.
 
         Args:
             x: ``[N]`` integer categories or ``[N, F]`` floats.
             edge_index: ``[2, E]`` numbers of nodes, in any order; directed edges stay directed.
             batch: ``[N]`` the graph of each node; None: one graph. Nodes are sorted by it where it does not ascend.
+            edge_weight: ``[E]`` the weight of each column of ``edge_index``; None: ones. Of repeated columns the mean
+                counts. Weights get no gradient.
+            edge_attr: ``[E]`` integer categories or ``[E, F]`` floats of each column of ``edge_index``; of repeated
+                ones the first counts.
 
         Returns:
             The batch; its ``y`` holds zeros.
 
         Raises:
-            ValueError: ``batch`` or ``edge_index`` has another shape.
+            ValueError: ``batch``, ``edge_index``, ``edge_weight`` or ``edge_attr`` has another shape, or a weight is
+                not finite or is to have a gradient.
             IndexError: ``edge_index`` names a node that is not there.
         """
-        return cls.sorted_from_edge_index(x, edge_index, batch)[0]
+        if edge_attr is not None and edge_attr.dim() != (2 if edge_attr.is_floating_point() else 1):
+            kind = f"{list(edge_attr.shape)} {edge_attr.dtype}"
+            raise ValueError(f"edge_attr is [E] integer categories or [E, F] floats, not {kind}")
+        if edge_attr is not None and not edge_attr.is_floating_point():
+            edge_attr = edge_attr.long()
+        return cls.sorted_from_edge_index(x, edge_index, batch, edge_attr, edge_weight)[0]
 
     @classmethod
     def sorted_from_edge_index(
-        cls, x: Tensor, edge_index: Tensor, batch: Tensor | None, edge_attr: Tensor | None = None
+        cls,
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor | None,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> tuple[GraphBatch, Tensor | None]:
         """``from_edge_index``, and [N] the nodes in the order they were brought into, or None if they are as given.
 
-        With what each column of ``edge_index`` carries, [E, …], edges carry it; of repeated ones the first counts.
+        Here ``edge_attr`` may have any shape [E, …].
         """
         num_nodes, order = x.size(0), None
         if batch is not None and batch.shape != (num_nodes,):
@@ -202,8 +228,45 @@ class GraphBatch:
         (rowptr, col), transposed = to_csr(edge_index, num_nodes)
         y = torch.zeros(len(ptr) - 1, dtype=torch.int64, device=x.device)
         made = cls(x, y, ptr, rowptr, col, transposed)
+        if edge_weight is not None:
+            made = _with_weights(made, edge_index, _checked_weights(edge_weight, edge_index))
         if edge_attr is not None:
+            if len(edge_attr) != edge_index.size(1):
+                raise ValueError(f"edge_index has {edge_index.size(1)} columns, and edge_attr {len(edge_attr)} rows")
             columns, place = (edge_index[0] * num_nodes + edge_index[1]).sort(stable=True)
             ours = made.edge_index[0] * num_nodes + made.edge_index[1]
             made = replace(made, edge_attr=edge_attr[place[torch.searchsorted(columns, ours)]])
         return made, order
+
+
+def _checked_weights(edge_weight: Tensor, edge_index: Tensor) -> Tensor:
+    """[E] floats, one for each column of ``edge_index``."""
+    if edge_weight.shape != (edge_index.size(1),):
+        wanted = f"edge_index has {edge_index.size(1)} columns, so edge_weight is [{edge_index.size(1)}]"
+        raise ValueError(f"{wanted}: not {list(edge_weight.shape)}")
+    if edge_weight.requires_grad and torch.is_grad_enabled():
+        raise ValueError("weights of edges get no gradient here: pass edge_weight.detach()")
+    if not edge_weight.isfinite().all():
+        raise ValueError("a weight in edge_weight is infinite or not a number")
+    return edge_weight.detach() if edge_weight.is_floating_point() else edge_weight.to(torch.get_default_dtype())
+
+
+def _with_weights(graphs: GraphBatch, edge_index: Tensor, edge_weight: Tensor) -> GraphBatch:
+    """The graphs, made of these columns, with their weights: of repeated columns the mean."""
+    nodes = graphs.num_nodes
+    row, col = graphs.edge_index
+    entries = row * nodes + col  # ascending
+    edge = edge_index[0] != edge_index[1]
+    place = torch.searchsorted(entries, (edge_index[0] * nodes + edge_index[1])[edge])
+    total = edge_weight.new_zeros(len(entries)).index_add_(0, place, edge_weight[edge])
+    weight = total / torch.bincount(place, minlength=len(entries))
+    if graphs.transposed is not None:
+        rowptr, target = graphs.transposed
+        source = repeated(torch.arange(nodes, device=rowptr.device), rowptr.diff())
+        back = weight[torch.searchsorted(entries, target.long() * nodes + source)]
+        return replace(graphs, weight=weight, transposed_weight=back)
+    back = weight[torch.searchsorted(entries, col * nodes + row)]
+    if torch.equal(back, weight):
+        return replace(graphs, weight=weight)
+    transposed = (graphs.rowptr, graphs.col)  # edges both ways, with weights that differ
+    return replace(graphs, weight=weight, transposed=transposed, transposed_weight=back)

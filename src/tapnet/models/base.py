@@ -78,6 +78,7 @@ class GraphClassifier(nn.Module, ABC):
 
     task: Task = "classification"
     reads_edges = False  # whether it reads what edges carry, besides their weights
+    edge_channels = 0  # how many categories and numbers of edges it was built for
     target_mean: Tensor
     target_scale: Tensor
 
@@ -109,13 +110,39 @@ class GraphClassifier(nn.Module, ABC):
     def outputs(self, batch: GraphBatch) -> Outputs:
         """The logits, and while training the auxiliary loss, if there is one: add it to the cross-entropy."""
 
-    def forward(self, x: Tensor | GraphBatch, edge_index: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
-        """x: [N] integer categories or [N, F] floats → [B, C] logits, without the auxiliary loss of ``outputs``"""
-        logits: Tensor = self._logits(x, edge_index, batch)
+    def forward(
+        self,
+        x: Tensor | GraphBatch,
+        edge_index: Tensor | None = None,
+        batch: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        """Classifies graphs, without the auxiliary loss of ``outputs``.
+
+        Args:
+            x: [N] integer categories or [N, F] floats; or the graphs as a ``GraphBatch``, and nothing else.
+            edge_index: [2, E]
+            batch: [N] the graph of each node; None means one graph.
+            edge_weight: [E] the weight of each column of ``edge_index``; None means ones.
+            edge_attr: [E] integer categories or [E, F] floats, for a network that reads them (built with
+                ``edge_channels``); others leave them aside.
+
+        Returns:
+            [B, C] logits
+        """
+        logits: Tensor = self._logits(x, edge_index, batch, edge_weight, edge_attr)
         return logits
 
     @compiler_disabled
-    def _logits(self, x: Tensor | GraphBatch, edge_index: Tensor | None, batch: Tensor | None) -> Tensor:
+    def _logits(
+        self,
+        x: Tensor | GraphBatch,
+        edge_index: Tensor | None,
+        batch: Tensor | None,
+        edge_weight: Tensor | None,
+        edge_attr: Tensor | None,
+    ) -> Tensor:
         weight = next(self.parameters(), None)
         if weight is not None and weight.dtype not in FLOATS:
             raise TypeError(
@@ -123,12 +150,29 @@ class GraphClassifier(nn.Module, ABC):
                 "(for half precision, keep these and call the network under torch.autocast)"
             )
         if isinstance(x, GraphBatch):
+            if edge_weight is not None or edge_attr is not None:
+                raise TypeError("edge_weight and edge_attr go with edge_index: a GraphBatch has its own")
             return self.outputs(x).logits
         if edge_index is None:
             raise TypeError("call the model with a GraphBatch, or with x, edge_index and batch")
         if x.dim() != (2 if x.is_floating_point() else 1):
             raise TypeError(f"x is [N] integer categories or [N, F] floats, not {list(x.shape)} {x.dtype}")
-        return self.outputs(GraphBatch.from_edge_index(x, edge_index, batch)).logits
+        edge_attr = self._checked_edges(edge_attr) if self.reads_edges and edge_attr is not None else None
+        return self.outputs(GraphBatch.from_edge_index(x, edge_index, batch, edge_weight, edge_attr)).logits
+
+    def _checked_edges(self, edge_attr: Tensor) -> Tensor:
+        """What edges carry, as the network was built for it; the compiled loops do not look."""
+        if edge_attr.is_floating_point():
+            fits = edge_attr.dim() == 2 and edge_attr.size(1) == self.edge_channels
+        else:
+            low, high = edge_attr.aminmax() if edge_attr.numel() else (0, 0)
+            fits = edge_attr.dim() == 1 and bool(low >= 0) and bool(high < self.edge_channels)
+        if not fits:
+            kinds = f"[E] integer categories below {self.edge_channels} or [E, {self.edge_channels}] floats"
+            raise ValueError(
+                f"the network was built for edge_attr {kinds}: not {list(edge_attr.shape)} {edge_attr.dtype}"
+            )
+        return edge_attr
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """[B, width]: what the classifier at the end of the network, its last layer, gets of each graph.

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from tapnet._loops.jit import is_compiled
-from tapnet.data.batch import GraphBatch
+from tapnet.data.batch import NO_EDGE_ATTR, GraphBatch
 from tapnet.errors import SettingError
 from tapnet.nn.link import LinkReading, check_link_reading, link_loss
 from tapnet.nn.pool.base import PoolSetup
-from tapnet.nn.pool.select import Scores, SelectPooling
+from tapnet.nn.pool.select import Scores, SelectPooling, check_no_weights
 from tapnet.nn.pool.select import unpool as unpool
 from tapnet.nn.similarity import Similarity, check_similarity, is_linear, mean_over_edges, weight_shape
 from tapnet.ops.compiler import compiler_disabled
@@ -73,7 +73,7 @@ def local_voting(
 def edge_votes(weight: Tensor, batch: GraphBatch) -> Tensor:
     """[N]: Σⱼ (D̂⁻¹Â)ᵢⱼ q · eᵢⱼ, what the edges of each node say on average; a node itself adds 0."""
     if batch.edge_attr is None:
-        raise ValueError("the layer reads what edges carry, and these graphs carry nothing")
+        raise ValueError(f"the votes read what edges carry, {NO_EDGE_ATTR}")
     attr = batch.edge_attr
     attr = attr.to(weight.dtype) if isinstance(attr, Tensor) and attr.is_floating_point() else attr
     of_edge = product(attr, weight.unsqueeze(1)).squeeze(1)
@@ -107,9 +107,9 @@ class TAPooling(SelectPooling):
     and the k nodes of each graph with the highest scores stay, with the edges between them.
 
     Row 0 of ``edge_index`` is i, the node that votes over its neighbours j in row 1. Self-loops count as none and
-    a repeated column counts once. The forward value is the paper's: H′ = H[idx]. Selecting rows passes no gradient
-    to W_r and p, so by default the kept rows are multiplied by s / stop_gradient(s), which is 1. Gradients can be
-    taken once, not twice.
+    a repeated column counts once. With ``edge_weight``, A has these weights in the place of ones. The forward value
+    is the paper's: H′ = H[idx]. Selecting rows passes no gradient to W_r and p, so by default the kept rows are
+    multiplied by s / stop_gradient(s), which is 1. Gradients can be taken once, not twice.
 
     Args:
         in_channels (int): d, the size of each node's features.
@@ -249,6 +249,7 @@ class TAPooling(SelectPooling):
         edge_index: Tensor | GraphBatch,
         batch: Tensor | None = None,
         edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> Votes:
         """Each part of every node's score, for a picture or an explanation.
 
@@ -257,15 +258,17 @@ class TAPooling(SelectPooling):
             edge_index: [2, E], or the graphs as a ``GraphBatch``.
             batch: [N] the graph of each node; None means one graph.
             edge_attr: [E, …] what edges carry, for a layer that reads it.
+            edge_weight: [E] the weight of each column of ``edge_index``; None means ones. A ``GraphBatch`` has its own.
 
         Returns:
             ``local``, ``global_``, ``connectivity`` and their sum ``score``, [N] each.
         """
         if isinstance(edge_index, GraphBatch):
+            check_no_weights(edge_weight)
             return self._votes(x, edge_index, self._mask())
         x = x.view(-1, 1) if x.dim() == 1 else x
         carried = edge_attr if self.edge_channels else None
-        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch, carried)
+        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch, carried, edge_weight)
         if order is None:
             return self._votes(x, graphs, self._mask())
         votes, place = self._votes(x[order], graphs, self._mask()), torch.argsort(order)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tapnet.data.batch import GraphBatch
+from tapnet.data.batch import NO_EDGE_ATTR, GraphBatch
 from tapnet.data.dense import DenseBatch
 from tapnet.errors import SettingError
 from tapnet.nn.linear import Affine
@@ -52,7 +52,7 @@ class GINConv(nn.Module):
         if self.edge is None or not isinstance(batch, GraphBatch):  # soft clusters have no edges of their own
             h = propagate(x, batch, "sum")
         elif batch.edge_attr is None:
-            raise SettingError("the convolution reads what edges carry, and these graphs have nothing on their edges")
+            raise SettingError(f"the convolution reads what edges carry, {NO_EDGE_ATTR}")
         else:
             h = x + sum_of_messages(x, self.edge.weight, self.edge.bias, batch)
         h = self.second(torch.relu(self.norm(self.first(h))))

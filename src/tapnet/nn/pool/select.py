@@ -87,7 +87,12 @@ class SelectPooling(Pooling):
     # ---- what the base does ----
 
     def forward(  # type: ignore[override]
-        self, x: Tensor, edge_index: Tensor | Graphs, edge_attr: Tensor | None = None, batch: Tensor | None = None
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graphs,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> Pooled | PyGPooled:
         """Pools a batch.
 
@@ -96,17 +101,21 @@ class SelectPooling(Pooling):
             edge_index: the graphs as a ``GraphBatch``, or [2, E] as PyG has them.
             edge_attr: [E, …] attributes of the edges, with PyG's convention.
             batch: [N] the graph of each node, with PyG's convention; None means one graph.
+            edge_weight: [E] the weight of each column of ``edge_index``, with PyG's convention; None means ones. A
+                ``GraphBatch`` has its own. To get those of the edges that stay, pass them as ``edge_attr``, too.
 
         Returns:
             ``Pooled``, or with PyG's convention ``(x, edge_index, edge_attr, batch, perm, score)``.
         """
         if not isinstance(edge_index, Tensor):
+            check_no_weights(edge_weight)
             return self._pool(x, edge_index)
         x = x.view(-1, 1) if x.dim() == 1 else x
         edge_index = edge_index.long()
         if batch is None:
             batch = edge_index.new_zeros(x.size(0))
-        rows, perm, score = self._select_sorted(x, edge_index, batch, edge_attr if self.edge_channels else None)
+        carried = edge_attr if self.edge_channels else None
+        rows, perm, score = self._select_sorted(x, edge_index, batch, carried, edge_weight)
         edge_index, edge_attr = _induced_edges(perm, edge_index, edge_attr, x.size(0))
         return rows, edge_index, edge_attr, batch[perm], perm, score[perm]
 
@@ -123,10 +132,10 @@ class SelectPooling(Pooling):
 
     @compiler_disabled
     def _select_sorted(
-        self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_attr: Tensor | None
+        self, x: Tensor, edge_index: Tensor, batch: Tensor, edge_attr: Tensor | None, edge_weight: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The kept rows and nodes, and the scores of all, of graphs whose nodes may be in any order."""
-        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch, edge_attr)
+        graphs, order = GraphBatch.sorted_from_edge_index(x, edge_index, batch, edge_attr, edge_weight)
         x = x if order is None else x[order]
         rows, perm, (score, _) = self._select(x, graphs, kept_offsets(self.ratio, graphs), self._mask())
         if order is None:
@@ -159,6 +168,12 @@ class SelectPooling(Pooling):
     def extra_repr(self) -> str:
         """What ``print`` shows of the layer."""
         return f"{self.in_channels}, ratio={self.ratio}, dropout={self.dropout}"
+
+
+def check_no_weights(edge_weight: Tensor | None) -> None:
+    """Raises a TypeError if weights are given beside a ``GraphBatch``."""
+    if edge_weight is not None:
+        raise TypeError("edge_weight goes with edge_index: a GraphBatch has weights of its own")
 
 
 # ---- how many, and which ----
