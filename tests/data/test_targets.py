@@ -119,6 +119,20 @@ def test_a_column_of_decimals_with_something_else_holds_no_classes(odd):
     assert detect_task({"p": ["0", "1", "0", "1", "unknown"]}).classes == ("0", "1", "unknown")
 
 
+def test_the_minus_of_unicode_is_a_minus():
+    found = detect_task({"y": ["\u22121.5", "2e\u22123", "-0.25", "\u2212"]})
+    np.testing.assert_allclose(found.y[:, 0], [-1.5, 0.002, -0.25, np.nan])
+    assert detect_task({"y": ["\u22121", "1", "-1"]}).classes == (-1, 1)
+    assert detect_task({"y": ["\u2212a", "b"]}).classes == ("b", "\u2212a")
+    assert detect_task({"y": ["\u20131.5", "b"]}).task == "classification"  # an en dash is none
+
+
+@pytest.mark.parametrize("odd", ["abc", ">10", "0.5"])
+def test_the_cell_at_fault_is_named_not_those_with_commas(odd):
+    with pytest.raises(DataError, match=f"row 4: y: '{odd}'"):
+        detect_task({"y": ["0,07", "-2,5", "3", "1,5", odd, "1,25", "2,5", "1,5", "1,75", "1,8"]})
+
+
 def test_numbers_with_commas_are_no_classes():
     with pytest.raises(DataError, match=r"row 0: p: '4,3'.*1234\.5"):
         detect_task({"p": ["4,3", "4,4", "4,3"]})

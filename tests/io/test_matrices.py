@@ -393,6 +393,11 @@ def test_a_list_of_edges_is_named(tmp_path):
             read_matrix(tmp_path / "a.csv")
 
 
+def test_a_matrix_may_have_the_minus_of_unicode(tmp_path):
+    (tmp_path / "m.csv").write_text("0,\u22120.5\n\u22120.5,0\n", encoding="utf-8")
+    assert read_matrix(tmp_path / "m.csv").weight.tolist() == [-0.5, -0.5]
+
+
 def test_tables_of_nodes_may_have_decimal_commas(tmp_path):
     folder = folder_of(tmp_path, "file,y\na,1\nb,0\n", a=PATH, b=RING)
     (folder / "nodes.csv").write_text("name;x\nA;0,5\nB;2\nC;-1,25\n")

@@ -254,6 +254,15 @@ def written(path, mark, cells, header="y"):
     return path
 
 
+def test_the_cell_that_keeps_a_column_from_being_the_target_is_named(tmp_path):
+    cells = ["0,07", "-2,5", "3", "1,5", "abc", "1,25", "2,5", "1,5", "1,75", "1,8"]
+    file = tmp_path / "t.csv"
+    file.write_text("smiles;y\n" + "\n".join(f"CC{'C' * i};{cell}" for i, cell in enumerate(cells)))
+    assert "y ('abc' in line 6: not a number)" in read_molecules(file).notes[0]
+    file.write_text(file.read_text(encoding="utf-8").replace("abc", "\u22121,5"), encoding="utf-8")
+    assert read_molecules(file).y[4].item() == -1.5
+
+
 def test_decimal_commas_are_numbers_and_said(tmp_path):
     numbers = [i / 4 for i in range(12)]
     file = written(tmp_path / "t.csv", ";", [f"{n:.2f}".replace(".", ",") for n in numbers])

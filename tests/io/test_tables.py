@@ -27,6 +27,13 @@ def test_other_columns_stay_as_they_are(cells):
     assert not table.decimal_commas_note(["y"])
 
 
+def test_the_minus_of_unicode_is_read_beside_decimal_commas(tmp_path):
+    table = parse_table("name;y\na;0,07\nb;\u22122,57\n\u2212c;\u22123\n", tmp_path / "t.csv")
+    assert table.column("y") == ["0.07", "-2.57", "-3"]
+    assert table.decimal_commas_note(["y"])
+    assert table.column("name") == ["a", "b", "\u2212c"]
+
+
 def test_where_commas_separate_a_quoted_one_is_no_decimal_comma():
     assert parse_table('a,y\nb,"1,5"\n', "t.csv").column("y") == ["1,5"]
 

@@ -17,13 +17,16 @@ from tapnet.files import counted, printable
 
 Task = Literal["classification", "multilabel", "regression"]
 MOST_CLASSES = 10  # of whole numbers; a column with more distinct ones is a number to predict
+MINUS = "\u2212"  # as word processors write it before a number
+SIGNED = re.compile(rf"[+{MINUS}-]?[.,]?\d[\d.,]*([eE][+{MINUS}-]?\d+)?", re.ASCII)
 MISSING = {"", "nan", "na", "n/a", "#n/a", "null", "<na>"}  # in lower case
-DASHES = {"-", "--", "–", "—", "?"}  # gaps too, in a column of numbers
+DASHES = {"-", "--", "–", "—", MINUS, "?"}  # gaps too, in a column of numbers
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?", re.ASCII)
 GROUPED = re.compile(r"[+-]?\d{1,3}((\.\d{3})+,\d+|(,\d{3})+\.\d+)", re.ASCII)  # 1.234,5 and 1,234.5
 UNIT = r"(?![eE][+-]?\d)[^\W\d_].{0,15}|[%‰°].?"  # mg/L, °C; not the exponent of a number
 WITH_UNIT = re.compile(rf"[+-]?\d+(?P<fraction>[.,]\d+)?([eE][+-]?\d+)?\s*(?P<unit>{UNIT})")
 NUMBERS = 0.8  # a column with fractions and at least this share of numbers holds no classes
+POINT_AMONG_COMMAS = "has a point, and most numbers of the column have a comma; numbers are written in one way"
 LARGEST = float(np.finfo(np.float32).max)
 YES_NO = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
@@ -153,7 +156,10 @@ class _Table:
             number = YES_NO.get(str(cell).lower()) if yes_no else None
             number = _number(cell) if number is None else number
             if number is None or abs(number) > LARGEST:
-                place = self.where(row, list(self.cells).index(name))
+                row = row_at_fault({i: cell for i, cell in enumerate(column) if cell is not None}, row)
+                cell, place = column[row], self.where(row, list(self.cells).index(name))
+                if _number(cell) is not None and abs(float(cell)) <= LARGEST:
+                    raise DataError(f"{place}: {printable(cell)[:40]!r} {POINT_AMONG_COMMAS}")
                 why = f"; {rule}" if (rule := why_no_number(cell)) else ""
                 raise DataError(f"{place}: {printable(cell)[:40]!r} where a number or an empty cell belongs{why}")
             found[row] = number
@@ -219,6 +225,28 @@ def have_few_units(cells: Iterable[Any]) -> bool:
     return 0 < 3 * len(set(found.values())) <= len(found)
 
 
+def row_at_fault(cells: Mapping[int, Any], first: int) -> int:
+    """The row of the cell that keeps a column from being read as numbers.
+
+    Args:
+        cells: The cells that are not empty, by row.
+        first: The first row without a number.
+
+    Returns:
+        Where most cells have decimal commas, the first that is neither such a number nor a whole one; else ``first``.
+    """
+    if 2 * sum(map(_has_comma, cells.values())) <= len(cells):
+        return first
+    others = {row: _number(cell) for row, cell in cells.items() if not _has_comma(cell)}
+    odd = [row for row, number in others.items() if number is None]
+    return next(iter(odd or [row for row, number in others.items() if not float(number or 0).is_integer()]), first)
+
+
+def plain_minus(cell: str) -> str:
+    """A cell with ASCII's minus where it is a number with that of Unicode."""
+    return cell.replace(MINUS, "-") if MINUS in cell and SIGNED.fullmatch(cell.strip()) else cell
+
+
 def is_plain_number(value: Any) -> bool:
     """Whether a value is a number by its type: neither text nor true or false."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -267,7 +295,7 @@ def _value(cell: Any) -> Any:
     """A cell without the spaces around it, as a plain Python value; None for a gap."""
     cell = cell.item() if isinstance(cell, np.generic) else cell
     if isinstance(cell, str):
-        cell = cell.strip()
+        cell = plain_minus(cell.strip())
         return None if cell.lower() in MISSING else cell
     if cell is None or isinstance(cell, bool | int):
         return cell

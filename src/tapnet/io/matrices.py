@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tapnet.data.checks import categories_note
 from tapnet.data.convert import IntArray, assemble, joined_edges
 from tapnet.data.dataset import Features, GraphDataset, Task
-from tapnet.data.targets import DECIMAL_COMMA
+from tapnet.data.targets import DECIMAL_COMMA, plain_minus
 from tapnet.errors import DataError, SettingError
 from tapnet.files import counted, printable, reading
 from tapnet.io.archive import Place, read_content, readable_files, total_size
@@ -400,7 +400,7 @@ def _parse_csv(text: str, file: Place) -> tuple[FloatArray, tuple[str, ...] | No
     try:
         for cells in reader:
             if any(map(str.strip, cells)):
-                lines.append((reader.line_num, cells))
+                lines.append((reader.line_num, list(map(plain_minus, cells))))
     except csv.Error as error:
         raise DataError(f"{file}:{reader.line_num}: not a table ({error})") from None
     if not lines:

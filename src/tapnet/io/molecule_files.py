@@ -20,10 +20,12 @@ from tapnet.data.targets import (
     MISSING,
     MOST_CLASSES,
     NUMBERS,
+    POINT_AMONG_COMMAS,
     WITH_UNIT,
     Targets,
     have_few_units,
     is_gap,
+    row_at_fault,
     why_no_number,
 )
 from tapnet.errors import DataError
@@ -171,8 +173,9 @@ class MoleculeCells(Table):
         odd = {row: "" if names and WITH_UNIT.fullmatch(cells[row]) else why for row, why in odd.items()}
         written = len(cells) - sum(not why for why in odd.values())
         if cells and written >= NUMBERS * len(cells):
-            row = next(iter(odd))
-            return f"{cells[row][:40]!r} in {self.place(row)}: {odd[row] or 'not a number'}"
+            row = row_at_fault(cells, next(iter(odd)))
+            why = odd.get(row, POINT_AMONG_COMMAS) or "not a number"
+            return f"{cells[row][:40]!r} in {self.place(row)}: {why}"
         different = len(set(cells.values()))
         text = f"{different} different texts" if different > 1 else "the same everywhere" if cells else "empty"
         return "" if numbers_only else text

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from tapnet.data.targets import DECIMAL_COMMA, YES_NO, Targets, Task, detect_task, is_gap, remark_similar
+from tapnet.data.targets import DECIMAL_COMMA, YES_NO, Targets, Task, detect_task, is_gap, plain_minus, remark_similar
 from tapnet.errors import DataError, did_you_mean
 from tapnet.files import counted, printable
 from tapnet.io._plain_text import WHOLE
@@ -80,7 +80,7 @@ class Table(NamedTuple):
 
     def _cells(self, name: str) -> list[str]:
         number = self.header.index(name)
-        return [row[number] for row in self.rows]
+        return [plain_minus(row[number]) for row in self.rows]
 
     def _has_decimal_commas(self, cells: Sequence[str]) -> bool:
         return has_decimal_commas(([cell] for cell in cells), self.mark)
@@ -109,7 +109,7 @@ def has_decimal_commas(rows: Iterable[Sequence[str]], mark: str) -> bool:
     for row in rows if mark != "," else ():
         found = dict.fromkeys(range(len(row)), False) if found is None else found
         for column in list(found):
-            cell = row[column].strip()
+            cell = plain_minus(row[column].strip())
             if DECIMAL_COMMA.fullmatch(cell):
                 found[column] = True
             elif not WHOLE.fullmatch(cell) and not is_gap(cell):
@@ -408,7 +408,7 @@ def read_classes(table: Place, there: Sequence[str]) -> Mapping[str, str | int]:
             file = _file_of(name, by_name, table, lines.line_num)
             if file in classes:
                 raise DataError(f"{where}: {file} is listed twice")
-            classes[file] = value
+            classes[file] = plain_minus(value)
     except csv.Error as error:
         raise DataError(f"{table}:{lines.line_num}: not a table ({error})") from None
     if not classes:
