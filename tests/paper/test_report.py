@@ -23,7 +23,7 @@ from tapnet.paper.comparisons import (
     diagnostics_sections,
     load_comparisons,
 )
-from tapnet.paper.costs import COSTS, PoolCost, load_costs
+from tapnet.paper.costs import COSTS, PoolCost, cost_rows, load_costs
 from tapnet.paper.numbers import COMMON_TABLE
 from tapnet.paper.overview import SYSTEMS, draw_overview, effects
 from tapnet.paper.page import BEGIN, fill_values
@@ -46,6 +46,7 @@ def rows(results):
     cells = ((t, make_cells(t, ("paper", "fair"), stored, {})) for t in TARGETS.values())
     found = [row for target, of in cells for row in csv_rows(target, of, 12)]
     found += [row for name in TITLES for row in comparison_rows(name, load_comparisons(RESULTS, name))]
+    found += cost_rows(load_costs(RESULTS))
     return found + [row for name in VARIED for row in variant_rows(results, name)]
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tapnet.errors import DataError
 
@@ -71,6 +72,15 @@ def cost_columns(costs: Sequence[PoolCost], pools: Sequence[str | None]) -> tupl
     known = {(one.pool, one.data): one for one in costs}
     heads = [f"{data}, {what}" for data in sets for what in ("time", "MB")]
     return heads, [[cell for data in sets for cell in _cells(known.get((pool or "", data)))] for pool in pools]
+
+
+def cost_rows(costs: Sequence[PoolCost]) -> list[dict[str, Any]]:
+    """The same for places in a text: `{step; tap; DD; half; time}`, or "usual" with the paper's ratios."""
+    return [
+        {"target": "step", "system": one.pool, "dataset": one.data, "protocol": "half" if one.ratios else "usual"}
+        | {"time": one.time, "MB": one.memory / 1e6}
+        for one in costs
+    ]
 
 
 def _cells(cost: PoolCost | None) -> tuple[str, str]:

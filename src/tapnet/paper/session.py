@@ -32,7 +32,7 @@ from tapnet.paper.comparisons import (
     comparison_section,
     load_comparisons,
 )
-from tapnet.paper.costs import load_costs
+from tapnet.paper.costs import cost_rows, load_costs
 from tapnet.paper.illustrations import draw_architecture, draw_voting
 from tapnet.paper.overview import draw_overview, effects
 from tapnet.paper.page import TEXT, fill_values, insert_tables
@@ -147,6 +147,7 @@ class Session:
                 shown = markdown([section]) if name not in LINKED else f"## {section.title}\n"
                 pages.append(f"{shown}\n{whole}")
             rows += comparison_rows(name, found)
+        rows += cost_rows(costs)
         text = self.store.folder / TEXT
         page = insert_tables(text if text.exists() else report, explanation(self.asked.protocols), pages)
         write_atomically(report, (fill_values(page, rows) if text.exists() else page).encode())
