@@ -48,7 +48,7 @@ from tapnet.models.base import DataShape
 from tapnet.models.predictor import embed_graphs, predict_logits
 from tapnet.models.settings import Settings
 from tapnet.models.tapnet import SPEC, Activation, Conv, Pool, Readout, TAPNet, TAPNetSettings
-from tapnet.nn.conv.registry import find_conv, reads_edges
+from tapnet.nn.conv.registry import find_conv
 from tapnet.nn.link import LinkReading
 from tapnet.nn.pool.registry import find_name
 from tapnet.nn.similarity import Similarity
@@ -142,10 +142,10 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.features is None and has_nothing:
             self._warn_of_unused_attributes(graphs)
         only_edges = self.features is not None or has_nothing
-        unused = features_note(dataset, only_edges, reads_edges(settings.conv) or settings.edge_votes)
+        unused = features_note(dataset, only_edges, SPEC.reads_edges(settings))
         read_here = () if isinstance(graphs, GraphDataset) else dataset.notes
         copies = copies_note(dataset, [np.arange(len(dataset))])  # only if all are copies of one
-        for note in (unused, copies, *read_here):
+        for note in (unused, SPEC.weights_note(dataset, settings), copies, *read_here):
             if note:
                 warnings.warn(note, DataNote, stacklevel=3)
         rng = check_random_state(self.random_state)

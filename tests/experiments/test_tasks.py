@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -178,6 +179,37 @@ def test_a_metric_without_a_value_for_constants_leaves_the_other_baselines(sizes
     assert f"rmse {result.baseline['rmse']:.3f}" in result.baseline_in_words
     assert load_run(tmp_path / "run").baseline == result.baseline
     assert tapnet.load_model(tmp_path / "run").card.cross_validation.baseline == result.baseline
+
+
+@pytest.mark.parametrize(
+    ("conv", "edges", "weights"),
+    [
+        ("gcn", False, True),
+        ("gine", True, True),
+        ("gat", True, False),
+        ("torch_geometric.nn:SAGEConv", False, False),
+        ("torch_geometric.nn:GCNConv", False, True),
+        ("torch_geometric.nn:GATv2Conv", True, False),
+    ],
+)
+def test_what_a_convolution_does_not_read_of_edges_is_said(mutag, conv, edges, weights):
+    weighted = replace(mutag, edge_weight=torch.full((mutag.num_edges,), 0.5))
+    found = tapnet.cross_validate(weighted, conv=conv, only_folds=[0], **FEW | {"epochs": 1})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tapnet.TAPClassifier(epochs=1, conv=conv).fit(weighted, mutag.y.numpy())
+    for text in (" ".join(found.notes), " ".join(str(warning.message) for warning in caught)):
+        assert ("4 edge labels" in text) is not edges
+        assert ("does not use the edges' weights (the pooling does)" in text) is not weights
+
+
+def test_a_model_that_reads_no_edges_needs_none_and_knows_its_data(mutag, tmp_path):
+    tapnet.cross_validate(mutag, conv="torch_geometric.nn:SAGEConv", out=tmp_path, final=True, **FEW | {"epochs": 1})
+    model = tapnet.load_model(tmp_path)
+    assert not model.network.reads_edges
+    assert model.is_training_data(mutag)
+    without = replace(mutag, edge_labels=None, edge_label_values=None)
+    assert np.array_equal(model.predict(mutag).probabilities, model.predict(without).probabilities)
 
 
 def test_edges_are_part_of_the_data_of_a_model_that_reads_them(mutag):

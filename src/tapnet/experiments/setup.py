@@ -202,9 +202,7 @@ def prepare_run(
     epochs = steps.get("epochs", USUAL_EPOCHS) if epochs is None else epochs
     spec.check_directions(data, chosen)
     prepared = spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
-    notes = [features_note(data, reads_edges=prepared.edge_attr is not None)]
-    if data.edge_weight is not None and not spec.reads_weights:
-        notes.append(f"{model} does not use the edges' weights")
+    notes = [features_note(data, reads_edges=spec.reads_edges(chosen)), spec.weights_note(data, chosen)]
     fold_seed = seed if new_folds else 0
     parts = list(splits(data, rules, folds, numbers, fold_seed))
     held_out = [part.test if tested else part.validation for part in parts]

@@ -296,12 +296,14 @@ class SavedModel:
 
     def is_training_data(self, dataset: GraphDataset) -> bool:
         """Whether it was trained on exactly this data set."""
-        if self.network.reads_edges and dataset.num_edge_features:
-            dataset = dataset.with_edge_features()
         reads_numbers = self.categories is None or self.card.shape.in_channels > len(self.categories)
         if isinstance(dataset.x, MixedFeatures) and not reads_numbers:
             dataset = replace(dataset, x=replace(dataset.x, numbers=None))
-        return dataset.checksum == self.card.trial.data
+        if not dataset.num_edge_features:
+            return dataset.checksum == self.card.trial.data
+        with_edges = dataset.with_edge_features()  # also those of some networks that do not read them
+        first, second = (with_edges, dataset) if self.network.reads_edges else (dataset, with_edges)
+        return self.card.trial.data in (first.checksum, second.checksum)
 
     def warn_if_other_data(self, dataset: GraphDataset) -> None:
         """Warns where a data set has the name of the training data but other content."""

@@ -36,6 +36,8 @@ class ModelSpec:
     )  # those of them that given settings exclude
     search: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values to choose from; {}: a general space
     reads_weights: bool = True  # those of edges
+    without_weights: Callable[[Any], str] = lambda _: ""  # one sentence, where a part of it leaves them aside
+    reads_edges: Callable[[Any], bool] = lambda _: False  # what else edges carry, by its settings
     keeps_directions: Callable[[Any], bool] = lambda _: False  # whether it is for directed graphs, by its settings
     prepare: Callable[[GraphDataset, Any], GraphDataset] = lambda dataset, _: dataset  # computed once, then cached
     # Training and test graphs → [n] classes, or [n, C] or [n, T] as a network answers.
@@ -56,6 +58,12 @@ class ModelSpec:
         if dataset.task not in self.tasks:
             tasks = " and ".join(self.tasks)
             raise SettingError(f"{self.name} is for {tasks}, and the task of {dataset.name} is {dataset.task}")
+
+    def weights_note(self, dataset: GraphDataset, settings: Any) -> str:
+        """Says what does not use the weights of a data set's edges; "" where all does, or there are none."""
+        if dataset.edge_weight is None:
+            return ""
+        return self.without_weights(settings) if self.reads_weights else f"{self.name} does not use the edges' weights"
 
     def check_directions(self, dataset: GraphDataset, settings: Any) -> None:
         """Raises a SettingError for directed graphs, where the system is defined for undirected ones."""

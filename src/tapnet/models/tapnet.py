@@ -19,7 +19,7 @@ from tapnet.models.base import GraphClassifier, Outputs, micro_batches_within
 from tapnet.models.settings import Count, Dropout, Ratios, Settings, Weight
 from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv.gcn import GraphConv
-from tapnet.nn.conv.registry import find_conv, make_conv, reads_edges
+from tapnet.nn.conv.registry import find_conv, is_given_edges, make_conv, reads_edges, reads_weights
 from tapnet.nn.linear import Affine
 from tapnet.nn.link import LinkReading
 from tapnet.nn.pool.base import Pooled, PoolSetup
@@ -215,7 +215,7 @@ class TAPNet(GraphClassifier):
         s = TAPNetSettings(hidden_channels=hidden_channels, ratios=ratios, pool=pool, **settings)
         self.settings, self.in_channels, self.num_classes = s, in_channels, num_classes
         self.edge_channels = edge_channels
-        self.reads_edges = edge_channels > 0 and (reads_edges(s.conv) or s.edge_votes)
+        self.reads_edges = edge_channels > 0 and _reads_edges(s)
         conv = partial(make_conv, s.conv, norm=s.norm, dropout=s.dropout, edge_channels=edge_channels)
         if s.conv == "gcn":
             self.embedding: nn.Module = GraphConv(in_channels, hidden_channels, s.norm, s.dropout)
@@ -391,9 +391,20 @@ class Classifier(nn.Module):
         return torch.baddbmm(bias, rows, weight.transpose(1, 2))
 
 
+def _reads_edges(settings: TAPNetSettings) -> bool:
+    return reads_edges(settings.conv) or settings.edge_votes
+
+
+def _without_weights(settings: TAPNetSettings) -> str:
+    if reads_weights(settings.conv):
+        return ""
+    pooling = " (the pooling does)" if settings.pool == "tap" else ""
+    return f"the convolution {settings.conv.rpartition(':')[2]} does not use the edges' weights{pooling}"
+
+
 def _prepare(dataset: GraphDataset, settings: TAPNetSettings) -> GraphDataset:
-    reads = reads_edges(settings.conv) or settings.edge_votes
-    if settings.conv == "gine" or (reads and dataset.num_edge_features):
+    given = is_given_edges(settings.conv) or settings.edge_votes
+    if settings.conv == "gine" or (given and dataset.num_edge_features):
         dataset = dataset.with_edge_features()
     return resolve(settings.pool).prepare(dataset, settings.ratios)
 
@@ -429,5 +440,7 @@ SPEC = ModelSpec(
     excluded_by=excluded_by,
     search=SEARCH,
     prepare=_prepare,
+    reads_edges=_reads_edges,
+    without_weights=_without_weights,
     keeps_directions=lambda settings: resolve(settings.pool).directed,
 )

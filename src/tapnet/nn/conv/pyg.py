@@ -14,6 +14,17 @@ from tapnet.nn.linear import Affine
 from tapnet.ops.dropout import check_dropout, dropout
 
 
+def takes_edges(conv: type[nn.Module]) -> bool:
+    """Whether a class of convolutions, called as PyG's, reads what edges carry besides their weights."""
+    takes, built = inspect.signature(conv.forward).parameters, inspect.signature(conv).parameters
+    return "edge_attr" in takes and "edge_dim" in built
+
+
+def takes_weights(conv: type[nn.Module]) -> bool:
+    """Whether it reads the weights of edges."""
+    return "edge_weight" in inspect.signature(conv.forward).parameters
+
+
 class PyGConv(nn.Module):
     """LeakyReLU(conv(H)), for a convolution that is called as ``conv(x, edge_index)``.
 
@@ -50,9 +61,8 @@ class PyGConv(nn.Module):
         check_dropout(dropout)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.dropout, self.negative_slope = dropout, negative_slope
-        takes = inspect.signature(conv.forward).parameters
-        reads = edge_channels > 0 and "edge_attr" in takes and "edge_dim" in inspect.signature(conv).parameters
-        self.weighted = "edge_weight" in takes
+        reads = edge_channels > 0 and takes_edges(conv)
+        self.weighted = takes_weights(conv)
         self.edge = Affine(edge_channels, in_channels) if reads else None
         more: dict[str, Any] = {"edge_dim": in_channels} if reads else {}
         try:

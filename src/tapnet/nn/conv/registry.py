@@ -10,7 +10,7 @@ from torch import nn
 from tapnet.errors import SettingError, did_you_mean
 from tapnet.nn.conv.gcn import GraphConv
 from tapnet.nn.conv.gin import GINConv
-from tapnet.nn.conv.pyg import PyGConv
+from tapnet.nn.conv.pyg import PyGConv, takes_edges, takes_weights
 from tapnet.nn.conv.sage import SAGEConv
 from tapnet.nn.imports import class_digest, import_class
 from tapnet.ops.csr import Norm
@@ -94,4 +94,14 @@ def make_conv(
 
 def reads_edges(conv: str) -> bool:
     """Whether a convolution reads what edges carry besides their weights."""
+    return takes_edges(_registered[conv]) if conv in _registered else conv in ("gine", "gat")
+
+
+def is_given_edges(conv: str) -> bool:
+    """Whether the data of a convolution have what edges carry, be it read or not: part of the keys of stored trials."""
     return conv not in ("gcn", "gin", "sage")
+
+
+def reads_weights(conv: str) -> bool:
+    """Whether a convolution reads the weights of edges."""
+    return takes_weights(_registered[conv]) if conv in _registered else conv != "gat"
