@@ -948,10 +948,26 @@ def test_labels_may_be_carried_by_a_data_set_or_named_by_a_table(families, label
     assert model.model_.target_names == ("ring", "star", "coin")
 
 
+def test_yes_and_no_of_a_label_count_the_same_as_with_weights_of_each_graph(families, labels):
+    """One label that is not balanced: the weights of its two values are those of its graphs."""
+    graphs, whole = families[0], labels[0]
+    rare = whole[:, :1].astype(float)
+    rare[1:4] = np.nan
+    both = np.hstack([rare, rare])
+    share = np.nanmean(rare)
+    assert share != 0.5
+    weight = np.nan_to_num(np.where(rare == 1, 0.5 / share, 0.5 / (1 - share))).ravel()
+    weight[np.isnan(rare).ravel()] = 1.0  # so that their mean is 1; what is missing has no loss
+    balanced = small(class_weight="balanced").fit(graphs, both).predict_proba(graphs)
+    weighted = small().fit(graphs, both, sample_weight=weight).predict_proba(graphs)
+    np.testing.assert_allclose(balanced, weighted, rtol=1e-4, atol=1e-6)
+    assert not np.allclose(balanced, small().fit(graphs, both).predict_proba(graphs), atol=1e-4)
+
+
 def test_what_several_labels_do_not_have(families, labels):
     graphs, whole = families[0], labels[0]
-    with pytest.raises(SettingError, match="class_weight is for classes, and y has several labels"):
-        small(class_weight="balanced").fit(graphs, whole)
+    with pytest.raises(SettingError, match="class_weight of several labels"):
+        small(class_weight={0: 1.0, 1: 2.0}).fit(graphs, whole)
     with pytest.raises(DataError, match="the model has 3 labels"):
         small().fit(graphs, whole).score(graphs, whole[:, :2])
 

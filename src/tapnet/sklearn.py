@@ -134,7 +134,14 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # ---- training ----
 
-    def _fit(self, graphs: Any, dataset: GraphDataset, strata: Any, weight: NDArray[np.float64] | None) -> SavedModel:
+    def _fit(
+        self,
+        graphs: Any,
+        dataset: GraphDataset,
+        strata: Any,
+        weight: NDArray[np.float64] | None,
+        label_weight: str | None = None,
+    ) -> SavedModel:
         """Trains on a data set with its targets; a part that is held out is stratified by ``strata``."""
         settings, training = self._settings()
         SPEC.check_directions(dataset, settings)
@@ -155,7 +162,8 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with isolated(int(self.threads), seed):
             model = SavedModel(SPEC.network(DataShape.of(dataset), settings), card)
             chosen = None if weight is None else torch.from_numpy(weight)[train]
-            trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed, sample_weight=chosen)
+            weights: dict[str, Any] = {"sample_weight": chosen, "class_weight": label_weight}
+            trainer = Trainer(model.network, model.encode(dataset), train, training, seed=seed, **weights)
             self._train(trainer, model, None if held_out is None else model.encode(dataset.subset(held_out)))
             if self.verbose:
                 self._print_score(model, dataset, train, held_out)
@@ -402,8 +410,8 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
             epochs, and take the weights of the epoch where it was lowest.
         validation_fraction: of the graphs, held out for that.
         n_iter_no_change: epochs.
-        class_weight: ``"balanced"``, or the weight of each class by its value; None the same for all. Not for several
-            labels.
+        class_weight: ``"balanced"``, or the weight of each class by its value; None the same for all. Of
+            several labels ``"balanced"`` alone: yes and no of each label count the same.
         random_state: an int, a ``RandomState`` or None; the same int gives the same numbers.
         threads: of one fit or prediction; sums round differently with another number.
         verbose: show a bar while training, on a terminal or in a notebook, and then print the accuracy beside that of
@@ -472,12 +480,13 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
 
     def _fit_labels(self, graphs: Any, labels: Targets, sample_weight: ArrayLike | None) -> TAPClassifier:
         """``fit`` to several labels of each graph."""
-        if self.class_weight is not None:
-            raise SettingError("class_weight is for classes, and y has several labels")
+        if self.class_weight not in (None, "balanced"):
+            raise SettingError(f"class_weight of several labels is 'balanced' or None, not {self.class_weight!r:.100}")
         targets: dict[str, Any] = {"y": torch.from_numpy(labels.y), "target_names": labels.names}
         dataset = replace(self._dataset(graphs), **targets, classes=(), class_names=None, task="multilabel")
         require_targets(dataset)
-        self._fit(graphs, dataset, None, _checked_weight(sample_weight, len(dataset)))
+        weight = _checked_weight(sample_weight, len(dataset))
+        self._fit(graphs, dataset, None, weight, "balanced" if self.class_weight else None)
         self.classes_ = np.arange(len(labels.names))
         return self
 

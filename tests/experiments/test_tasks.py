@@ -5,6 +5,7 @@ import json
 import math
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,6 +106,33 @@ def test_balanced_classes_count_the_same(mutag):
     assert weight[0] * count[0] == pytest.approx(float(weight[1] * count[1]))
     found = tapnet.cross_validate(mutag, class_weight="balanced", metric="balanced_accuracy", **FEW)
     assert found.results[0].trial.class_weight == "balanced"
+
+
+def test_yes_and_no_of_each_label_count_the_same(labels, sizes):
+    from tapnet.training.task import balanced_label_weights, mean_loss
+
+    y = torch.cat([labels.y, torch.zeros(188, 1), torch.full((188, 1), math.nan)], dim=1)
+    weight = balanced_label_weights(y)
+    yes, no = (y == 1).sum(0), (y == 0).sum(0)
+    torch.testing.assert_close(weight[1, :2] * yes[:2], (yes + no)[:2] / 2)
+    torch.testing.assert_close(weight[0, :2] * no[:2], (yes + no)[:2] / 2)
+    assert weight[0, 2] == 1  # all are alike
+    assert weight.isfinite().all()
+    model = SimpleNamespace(task="multilabel")
+    outputs = torch.randn(188, 2)
+    loss = torch.nn.functional.binary_cross_entropy_with_logits
+    expected = 0.0
+    for column in (0, 1):
+        there = ~y[:, column].isnan()
+        one, said = y[there, column], outputs[there, column]
+        expected += there.sum() * (loss(said[one == 1], one[one == 1]) + loss(said[one == 0], one[one == 0])) / 2
+    found = mean_loss(model, outputs, labels.y, weight[:, :2])
+    torch.testing.assert_close(found, expected / (~labels.y.isnan()).sum())
+    found = tapnet.cross_validate(labels, class_weight="balanced", **FEW)
+    assert found.results[0].trial.class_weight == "balanced"
+    assert found.scores != tapnet.cross_validate(labels, **FEW).scores
+    with pytest.raises(SettingError, match="class_weight"):
+        tapnet.cross_validate(sizes, class_weight="balanced", **FEW)
 
 
 def test_groups_stay_together_and_files_of_splits_are_read(mutag, tmp_path):

@@ -89,7 +89,8 @@ MetricNames = Annotated[
 ]
 SelectBy = Annotated[str | None, in_protocol(help="Metric that chooses the epoch.", show_default="the protocol's")]
 ClassWeight = Annotated[
-    Literal["balanced"] | None, in_training(help="balanced: every class counts the same.", metavar="<str>")
+    Literal["balanced"] | None,
+    in_training(help="balanced: every class counts the same, and of labels yes and no.", metavar="<str>"),
 ]
 Threads = Annotated[int, machine(help="Threads of each fold.", min=1)]
 CheckpointEvery = Annotated[int, in_training(help="Epochs between checkpoints.", min=1)]

@@ -159,7 +159,7 @@ def cross_validate(
             of ``paper``; None means the validation loss, and the usual metric.
         split: ``"random"``, ``"scaffold"``, ``"group:COLUMN"``, ``"column:NAME"``, ``"deduplicate"``, or a JSON file;
             see `tapnet.io.splits.choose_splits`. None and ``"random"`` mean stratified folds.
-        class_weight: ``"balanced"`` gives every class the same weight in the loss.
+        class_weight: ``"balanced"`` gives every class the same weight in the loss, and yes and no of each label.
         folds: the number of folds.
         only_folds: the numbers of those to run, from 0; None runs all.
         epochs: of training on a fold; None means 200, or what the system has for molecules.

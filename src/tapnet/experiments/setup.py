@@ -177,8 +177,8 @@ def prepare_run(
     source = str(dataset) if isinstance(dataset, str | os.PathLike) else ""
     require_targets(data)
     spec.check_task(data)
-    if class_weight is not None and data.task != "classification":
-        raise SettingError(f"class_weight is for classification, and the task of {data.name} is {data.task}")
+    if class_weight is not None and data.task == "regression":
+        raise SettingError(f"class_weight is for classes and labels, and the task of {data.name} is {data.task}")
     data = replace(data, splits=choose_splits(split, data, folds))
     if not tested:
         data = replace(data, splits=validation_splits(data, folds))

@@ -192,7 +192,7 @@ def tune(
         metric: what is to be good on the validation graphs; None means as in `cross_validate`.
         select_by: the metric that chooses the epoch; None means the validation loss.
         split: as in `cross_validate`. Of splits in a file the validation graphs validate; test graphs are never read.
-        class_weight: ``"balanced"`` gives every class the same weight in the loss.
+        class_weight: ``"balanced"`` gives every class the same weight in the loss, and yes and no of each label.
         folds: the number of folds.
         only_folds: the numbers of the folds that validate, each after training on all others; the score is their mean.
             The first alone is a stratified hold-out of a tenth of the graphs. None takes all.

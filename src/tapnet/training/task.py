@@ -38,7 +38,7 @@ def mean_loss(
         model: the network, which knows its task and the scale of its targets.
         outputs: ``[B, C]`` or ``[B, T]``
         y: ``[B]`` classes, or ``[B, T]`` with NaN for what is missing.
-        class_weight: ``[C]`` how much a graph of each class counts.
+        class_weight: ``[C]`` how much a graph of each class counts; of labels ``[2, T]``, how much no and yes count.
         weight: ``[B]`` how much each graph counts, 1 on average over the training graphs.
     """
     if model.task == "classification":
@@ -48,6 +48,8 @@ def mean_loss(
         factor = torch.ones_like(losses) if class_weight is None else class_weight[y]
         return (losses * (factor if weight is None else factor * weight)).mean()
     losses, there = _losses(model, outputs, y)
+    if class_weight is not None:
+        losses = losses * torch.where(y == 1, class_weight[1], class_weight[0])  # a gap's loss is 0
     if weight is not None:
         losses = losses * weight.unsqueeze(1)
     return losses.sum() / there.sum().clamp(min=1)
@@ -103,3 +105,13 @@ def balanced_weights(y: Tensor, num_classes: int) -> Tensor:
     """[C] inversely as frequent as each class is among the graphs, as scikit-learn's ``class_weight="balanced"``."""
     count = y.bincount(minlength=num_classes)
     return (len(y) / (num_classes * count.clamp(min=1))).float()
+
+
+def balanced_label_weights(y: Tensor) -> Tensor:
+    """[2, T]: the same for every label by itself, of those of its values that are there; 1 where all are alike.
+
+    Args:
+        y: ``[n, T]`` labels of 0 and 1, NaN where one is missing.
+    """
+    count = torch.stack([(y == value).sum(0) for value in (0, 1)])
+    return (count.sum(0) / ((count > 0).sum(0) * count).clamp(min=1)).float()

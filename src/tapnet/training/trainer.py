@@ -18,7 +18,15 @@ from tapnet.models.predictor import predict_batches
 from tapnet.training.distributed import SINGLE_PROCESS, ProcessGroup
 from tapnet.training.settings import TrainingSettings
 from tapnet.training.shuffle import shuffle
-from tapnet.training.task import answers, balanced_weights, mean_loss, scale_inputs, scale_targets, sum_of_losses
+from tapnet.training.task import (
+    answers,
+    balanced_label_weights,
+    balanced_weights,
+    mean_loss,
+    scale_inputs,
+    scale_targets,
+    sum_of_losses,
+)
 
 EVALUATION_STEPS = 4  # evaluation keeps no activations, so that its batches can be larger than those of training
 
@@ -55,7 +63,8 @@ class Trainer:
         seed: of the order of the graphs.
         device: where the network and its batches are.
         group: the processes that share every step.
-        class_weight: ``"balanced"`` gives every class the same weight in the loss; None every graph.
+        class_weight: ``"balanced"`` gives every class the same weight in the loss, and of each of several labels the
+            graphs that have it as much as those that do not; None every graph.
         sample_weight: [n] how much each of the graphs counts in the loss; None the same.
 
     Attributes:
@@ -90,6 +99,8 @@ class Trainer:
         self.class_weight = None
         if class_weight == "balanced" and dataset.task == "classification":
             self.class_weight = balanced_weights(dataset.y[graphs], dataset.num_classes).to(device)
+        elif class_weight == "balanced" and dataset.task == "multilabel":
+            self.class_weight = balanced_label_weights(dataset.y[graphs]).to(device)
         self.sample_weight = None
         if sample_weight is not None:
             self.sample_weight = torch.zeros(len(dataset), device=device)
@@ -276,7 +287,7 @@ def train_steps(
         steps: for each step the numbers of its graphs.
         device: where the network is.
         group: the processes that share every step.
-        class_weight: [C] how much a graph of each class counts.
+        class_weight: [C] how much a graph of each class counts; of labels [2, T], how much a no and a yes count.
         sample_weight: [G] how much each graph of the data set counts.
 
     Returns:
