@@ -267,6 +267,21 @@ def test_one_bad_matrix_is_named_and_the_others_are_predicted(strengths, tmp_pat
     assert (found, len(errors)) == ({}, 8)
 
 
+@pytest.mark.parametrize("kind", ["matrices", "graphs"])
+def test_files_that_are_no_graphs_are_left_aside_and_said(strengths, tmp_path, kind):
+    folder, model = strengths
+    if kind == "graphs":
+        folder = weighted_folder(tmp_path / "g")
+        model = saved_model(tapnet.load_dataset(folder), tmp_path / "g.safetensors")
+    whole = predicted(model, folder)[0]
+    copy = shutil.copytree(folder, tmp_path / "M", ignore=shutil.ignore_patterns("*.csv"))
+    for name in ("Notes.txt", "more notes.txt", "README.txt"):
+        (copy / name).write_text("measured in May")
+    with pytest.warns(tapnet.errors.DataNote, match=r"left aside: Notes\.txt, more notes\.txt, no graph files"):
+        found, errors, _ = predicted(model, copy)
+    assert (found, errors) == ({name: pytest.approx(row, abs=1e-6) for name, row in whole.items()}, [])
+
+
 def test_a_bad_table_of_nodes_is_the_error_of_its_matrix(strengths, tmp_path):
     folder, _ = strengths
     copy = shutil.copytree(folder, tmp_path / "M")

@@ -204,6 +204,16 @@ def test_a_folder_without_graphs_says_what_belongs_there(tmp_path):
         read(tmp_path)
 
 
+def test_a_text_beside_graphs_is_a_data_set_only_if_it_begins_as_one(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 3)))
+    (tmp_path / "notes.txt").write_text("\nfirst measured in May\n")
+    found = read(tmp_path)
+    assert found.graph_names == ("a.npy",)
+    assert any("left aside: notes.txt, no graph file (" in note for note in found.notes)
+    (tmp_path / "set.txt").write_text("\n" + GOOD_TEXT)
+    assert read(tmp_path).name == "set"
+
+
 def test_of_several_data_sets_the_one_with_the_folders_name_is_meant(tmp_path):
     write(tmp_path)
     (tmp_path / "LICENSE.txt").write_text("free")

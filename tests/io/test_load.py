@@ -530,7 +530,7 @@ def test_a_data_set_keeps_its_own_split_for_those_who_ask(pyg):
     ("given", "words"),
     [
         (3, "a data set is a name, a path, .* not int"),
-        (None, "a column of SMILES, not NoneType"),
+        (None, "a column of SMILES or of such graphs, not NoneType"),
         ({"y": [1]}, "not dict"),
         (iter([]), "not list_iterator"),
         ([], "the list is empty"),

@@ -1,10 +1,15 @@
 """Tables as spreadsheets write them: separators, decimal commas, columns without a name."""
 
+import zipfile
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tapnet import load_dataset
 from tapnet.errors import DataError
+from tapnet.io.graph_folder import require_targets
 from tapnet.io.tables import parse_table, read_table
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6).map(lambda number: f"{number:.3f}"), min_size=1)
@@ -32,6 +37,48 @@ def test_the_minus_of_unicode_is_read_beside_decimal_commas(tmp_path):
     assert table.column("y") == ["0.07", "-2.57", "-3"]
     assert table.decimal_commas_note(["y"])
     assert table.column("name") == ["a", "b", "\u2212c"]
+
+
+# ---- spreadsheets ----
+
+
+def save_excel(path):
+    """What a spreadsheet is from outside: an archive with a folder ``xl``."""
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("[Content_Types].xml", "<Types/>")
+        out.writestr("xl/workbook.xml", "<workbook/>")
+
+
+@pytest.mark.parametrize("name", ["data.xlsx", "data.XLSX", "data.csv", "data.tsv", "data.txt"])
+@pytest.mark.parametrize("content", ["archive", "start of one", "old"])
+def test_an_excel_file_is_called_so(tmp_path, name, content):
+    file = tmp_path / name
+    save_excel(file)
+    if content != "archive":
+        file.write_bytes(b"PK\x03\x04\0\0" if content == "start of one" else b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0")
+    if name.endswith(".txt") and content != "archive":
+        pytest.skip("a text with an ending of its own")
+    with pytest.raises(DataError, match=r"data\.\w+: an Excel file; save it as CSV .UTF-8.$"):
+        load_dataset(file)
+
+
+@pytest.mark.parametrize("table", ["targets.xlsx", "Labels.xls"])
+@pytest.mark.filterwarnings("ignore::tapnet.errors.DataNote")
+def test_targets_in_an_excel_file_are_called_so(tmp_path, table):
+    np.save(tmp_path / "a.npy", np.ones((3, 3)))
+    np.save(tmp_path / "b.npy", np.ones((4, 4)))
+    save_excel(tmp_path / table)
+    found = load_dataset(tmp_path)
+    assert any(f"left aside: {table}, an Excel file; save it as CSV (UTF-8)" in note for note in found.notes)
+    for call in (lambda: require_targets(found), lambda: load_dataset(tmp_path, target="y")):
+        with pytest.raises(DataError, match=f"{table}: an Excel file; save it as CSV"):
+            call()
+
+
+def test_a_folder_with_nothing_but_an_excel_file(tmp_path):
+    save_excel(tmp_path / "molecules.xlsx")
+    with pytest.raises(DataError, match="an Excel file"):
+        load_dataset(tmp_path)
 
 
 def test_where_commas_separate_a_quoted_one_is_no_decimal_comma():

@@ -28,6 +28,7 @@ from tapnet.io.graph_folder import FileGraph, file_names
 from tapnet.io.load import load_dataset
 from tapnet.io.molecule_parts import MoleculePart, MoleculeParts
 from tapnet.io.read import check_directions
+from tapnet.io.tables import left_aside_note
 from tapnet.progress import counting
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
@@ -127,6 +128,8 @@ def predict_inputs(
             elif layout.place.is_file():
                 yield from run.of_files(layout.root.parent, [layout.place.name], folder)
             else:
+                for note in left_aside_note(layout.place):
+                    warnings.warn(note, DataNote, stacklevel=2)
                 yield from run.of_files(layout.place, file_names(layout.place), prefix)
         except TapnetError as error:
             run.on_error(error)

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
 from tapnet.errors import DataError
-from tapnet.io.archive import Place, open_archive, readable_files, subfolders
-from tapnet.io.tables import LABELS, SHOWN, TARGETS
+from tapnet.io._plain_text import BOM, WHOLE
+from tapnet.io.archive import Place, open_archive, read_content, readable_files, subfolders
+from tapnet.io.tables import LABELS, SHOWN, TARGETS, excel_error, is_excel_name, is_left_aside, may_hold_graphs
 
 Kind = Literal["tu", "text", "graphs", "molecules", "matrices"]
 GRAPH_ENDINGS = (".graphml", ".json")
 ARRAY_ENDINGS = (".npy", ".npz")
 NODES = "nodes.csv"  # the nodes of a folder of matrices, or with a name before it those of one matrix
+FIRST_BYTES = 64  # of a text, for its first line
+EXCEL_FOLDER = "xl"  # in every .xlsx, which is an archive
 PICKLE_ENDINGS = (".pkl", ".pickle", ".pt", ".pth")
 MOLECULE_ENDINGS = tuple(f"{end}{gz}" for end in (".csv", ".tsv", ".smi", ".sdf", ".sd") for gz in ("", ".gz"))
 
@@ -34,8 +37,10 @@ class Layout(NamedTuple):
         if self.kind == "graphs":
             tables = (LABELS, TARGETS)
             found = [file for file in self.root.iterdir() if file.name in tables or is_graph_file(file.name)]
+            found += [file for file in self.root.iterdir() if is_left_aside(file.name)]  # which a note says
         elif self.kind == "matrices":
             found = [file for file in self.root.iterdir() if file.name.lower().endswith((*ARRAY_ENDINGS, ".csv"))]
+            found += [file for file in self.root.iterdir() if is_left_aside(file.name)]
         else:
             found = [file for file in self.root.iterdir() if is_tu_file(file.name, self.prefix)]
         return sorted(file for file in found if file.is_file())
@@ -59,6 +64,8 @@ def layout_of(path: Path) -> Layout:
             raise DataError(f"{path}: the folder is empty")
         if path.is_dir() and (pickles := _files(path, _is_pickle)):
             raise _not_read(path / min(pickles))
+        if path.is_dir() and (tables := _files(path, is_excel_name)):
+            raise excel_error(path / min(tables))
         raise DataError(
             f"{path}: neither a TU data set (NAME_A.txt, NAME_graph_indicator.txt, …) nor a text file "
             "nor a folder of graphs (.graphml, .json) or matrices (.npy, .npz, .csv) "
@@ -76,10 +83,15 @@ def find_layout(path: Path) -> Layout | None:
         return None
     if _is_pickle(path.name):
         raise _not_read(path)
+    if is_excel_name(path.name):
+        raise excel_error(path)
     if path.name.lower().endswith(ARRAY_ENDINGS):
         return Layout("matrices", path, path.stem, root=path)
     if path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
-        found = _find_in_folder(open_archive(path), path.stem)
+        archive = open_archive(path)
+        if path.suffix.lower() != ".zip" and any(place.name == EXCEL_FOLDER for place in subfolders(archive)):
+            raise excel_error(path)  # under another name
+        found = _find_in_folder(archive, path.stem)
         return found and Layout(*found, root=path)
     if path.name.lower().endswith(MOLECULE_ENDINGS):
         if path.name in (LABELS, TARGETS) and any(
@@ -139,7 +151,9 @@ def _find_in_folder(folder: Place, name: str) -> tuple[Kind, Place, str] | None:
     matrices = _folder_with(places, lambda place: _has_table(place, matrices=True))
     if matrices is not None and (graphs is None or matrices is folder):
         return "matrices", matrices, name
-    texts = [(place, file) for place, file in files if _may_hold_graphs(file)]
+    texts = [(place, file) for place, file in files if may_hold_graphs(file)]
+    if any(_files(place, lambda file: is_graph_file(file) or is_matrix_file(file)) for place in places):
+        texts = [(place, file) for place, file in texts if _begins_with_count(place / file)]
     if texts and graphs is None:
         place, file = _the_one(texts, f"{name}.txt", folder, is_text=True)
         return "text", place / file, file[: -len(".txt")]
@@ -173,8 +187,10 @@ def _files(place: Place, wanted: Callable[[str], bool]) -> list[str]:
     return readable_files(place, lambda name: wanted(name) and not name.startswith("."))
 
 
-def _may_hold_graphs(file: str) -> bool:
-    return not any(word in file.lower() for word in ("readme", "license", "licence", "requirements"))
+def _begins_with_count(file: Place) -> bool:
+    """Whether a .txt file may be a data set: it begins with the number of graphs. A user's notes do not."""
+    first = read_content(file, FIRST_BYTES).removeprefix(BOM).lstrip().partition(b"\n")[0]
+    return WHOLE.fullmatch(first.strip().decode("latin-1")) is not None
 
 
 def _the_one(found: list[tuple[Place, str]], name: str, folder: Place, *, is_text: bool = False) -> tuple[Place, str]:

@@ -51,7 +51,7 @@ from tapnet.io.dataset_files import is_graph_file, layout_of
 from tapnet.io.graph_file import read_graph, read_plain_graph
 from tapnet.io.mapped_parts import MappedParts, NotInPartsError
 from tapnet.io.plain_graph import PlainGraph
-from tapnet.io.tables import LABELS, TARGETS, Listing, list_graphs
+from tapnet.io.tables import LABELS, TARGETS, Listing, excel_error, excel_targets, list_graphs
 from tapnet.progress import counting
 
 if TYPE_CHECKING:
@@ -867,6 +867,8 @@ def require_targets(dataset: GraphDataset) -> None:
             raise DataError(f"{what}: no target is known; name the column to predict{columns}")
         if len(dataset) == 1:
             raise DataError(f"{what}: one graph; to train, give the folder of all graphs and their {LABELS}")
+        if Path(what).is_dir() and (excel := excel_targets(Path(what))) is not None:
+            raise excel_error(excel)
         raise DataError(
             f"{what}: the graphs' classes are not known. Write them into {LABELS} beside the graphs: "
             f"a header (graph,class), then one line per graph (first.graphml,ring); or their targets into {TARGETS}"

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 LABELS, TARGETS = "labels.csv", "targets.csv"
 FILE_ENDINGS = ".graphml, .json, .npy, .npz and .csv"
+EXCEL_ENDINGS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+EXCEL_CONTENT = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")  # what these files begin with
+OTHER_ENDINGS = (".txt", ".tsv", ".gml", ".gexf", ".mat", ".edges", ".edgelist", *EXCEL_ENDINGS)  # not read there
 MAX_TABLE_BYTES = 1 << 27
 INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
 EXCEL_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?', re.IGNORECASE)
@@ -139,8 +143,11 @@ def decode_table(content: bytes, path: Place) -> str:
 
 def decode_blocks(blocks: Iterable[bytes], path: Place) -> Iterator[str]:
     """``decode_table`` of a file that is read in blocks."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    decoder, begin = codecs.getincrementaldecoder("utf-8-sig")(), True
     for block in chain(blocks, [b""]):
+        if begin and block.startswith(EXCEL_CONTENT):
+            raise excel_error(path)
+        begin = False
         try:
             text = decoder.decode(block, final=not block)
         except UnicodeDecodeError:
@@ -150,6 +157,23 @@ def decode_blocks(blocks: Iterable[bytes], path: Place) -> Iterator[str]:
             raise DataError(f"{path}: not text: it has NUL bytes")
         if text:
             yield text
+
+
+def is_excel_name(name: str) -> bool:
+    """Whether a file of this name is a spreadsheet (and no lock of an open one)."""
+    return name.lower().endswith(EXCEL_ENDINGS) and not name.startswith((".", "~$"))
+
+
+def excel_error(path: object) -> DataError:
+    """The error for a spreadsheet in the place of a table."""
+    return DataError(f"{path}: an Excel file; save it as CSV (UTF-8)")
+
+
+def excel_targets(folder: Place) -> Place | None:
+    """A spreadsheet that somebody meant as the table of targets of a folder; None where there is none."""
+    meant = {PurePath(table).stem for table in (TARGETS, LABELS)}
+    names = readable_files(folder, lambda name: is_excel_name(name) and PurePath(name).stem.lower() in meant)
+    return folder / min(names) if names else None
 
 
 def separator(text: str) -> str:
@@ -265,13 +289,15 @@ def list_graphs(
     Raises:
         DataError: The table is wrong, or the target is not clear; the message names the line or the columns.
     """
-    tables = [name for name in (TARGETS, LABELS) if (folder / name).is_file()]
+    tables, aside = [name for name in (TARGETS, LABELS) if (folder / name).is_file()], left_aside_note(folder)
     if target is not None and not target:
-        return Listing(list(there))
+        return Listing(list(there), notes=aside)
     if not tables:
         if target is not None or task is not None:
+            if (excel := excel_targets(folder)) is not None:
+                raise excel_error(excel)
             raise DataError(f"{folder}: there is no {TARGETS} with the targets of the graphs")
-        return Listing(list(there))
+        return Listing(list(there), notes=aside)
     table = folder / tables[0]
     if tables[0] == TARGETS or target is not None or task is not None:
         listing = _read_targets(read_table(table), there, target, task, aside=", ".join(tables[1:]))
@@ -280,7 +306,7 @@ def list_graphs(
     notes = list(listing.notes)
     if tables[1:]:
         notes.append(f"{folder}: the targets are those of {TARGETS}; {LABELS} is left aside")
-    return listing._replace(notes=tuple(notes))
+    return listing._replace(notes=(*notes, *aside))
 
 
 def _read_labels(table: Place, there: Sequence[str]) -> Listing:
@@ -345,6 +371,29 @@ def _target_columns(table: Table, others: Sequence[str], aside: str) -> Sequence
     raise DataError(
         f"{table.path}{counts}: which column is the target? The columns are {table.listed(others)}; name one or several"
     )
+
+
+def may_hold_graphs(text: str) -> bool:
+    """Whether a .txt file of this name may be a data set."""
+    return not any(word in text.lower() for word in ("readme", "license", "licence", "requirements"))
+
+
+def is_left_aside(name: str) -> bool:
+    """Whether somebody may take a file of this name for one of a folder of graphs, while it is not read."""
+    return name.lower().endswith(OTHER_ENDINGS) and not name.startswith((".", "~$")) and may_hold_graphs(name)
+
+
+def left_aside_note(folder: Place) -> tuple[str, ...]:
+    """Says which files of a folder of graphs are not read, spreadsheets in a line of their own."""
+    names = sorted(readable_files(folder, is_left_aside))
+    excel = [name for name in names if is_excel_name(name)]
+    others = [name for name in names if name not in excel]
+    what = f"no graph file ({FILE_ENDINGS})" if len(others) == 1 else f"no graph files ({FILE_ENDINGS})"
+    notes = [f"{folder}: left aside: {printable(_some(others))[:200]}, {what}"] if others else []
+    files = "an Excel file" if len(excel) == 1 else "Excel files"
+    save = f"save {'it' if len(excel) == 1 else 'them'} as CSV (UTF-8)"
+    notes += [f"{folder}: left aside: {printable(_some(excel))[:200]}, {files}; {save}"] if excel else []
+    return tuple(notes)
 
 
 def _by_name(there: Sequence[str]) -> Mapping[str, Sequence[str]]:
