@@ -60,6 +60,19 @@ def test_labels_with_gaps_are_learned(labels):
     assert found.baseline["roc_auc"] == 0.5
 
 
+@pytest.mark.parametrize(("model", "jobs"), [("tapnet", 1), ("tapnet", 2), ("size", 1)])
+def test_the_first_metric_is_the_one_that_is_shown_of_each_fold(mutag, model, jobs):
+    from tapnet.experiments.progress import score_of
+
+    told = []
+    options = FEW | {"epochs": 1, "jobs": jobs, "progress": told.append}
+    found = tapnet.cross_validate(mutag, model=model, metric="roc_auc,f1", **options)
+    shown = {event.trial.fold: score_of(event) for event in told}
+    assert shown == {fold: f"roc_auc {score:.3f}" for fold, score in enumerate(found.scores)}
+    usual = tapnet.cross_validate(mutag, model=model, **options)
+    assert score_of(told[-1]) == f"accuracy {usual.scores[told[-1].trial.fold]:.1f} %"
+
+
 def test_a_gap_has_no_part_in_the_loss(labels):
     from tapnet.models.base import DataShape
     from tapnet.models.registry import find_model

@@ -30,9 +30,10 @@ def label_of(event: Event, one_system: bool, several_seeds: bool = False) -> str
 
 
 def score_of(event: Event) -> str:
-    """What the protocol would report now, and by which metric."""
-    words = METRICS[event.trial.test_metric].in_words(event.accuracy)
-    return f"accuracy {words}" if event.trial.test_metric == "accuracy" else words
+    """What the protocol would report now, and by which metric: at the end of a trial the first that was asked for."""
+    metric, score = (event.metric, event.score) if event.metric else (event.trial.test_metric, event.accuracy)
+    words = METRICS[metric].in_words(score)
+    return f"accuracy {words}" if metric == "accuracy" else words
 
 
 def have_several_seeds(trials: Sequence[Trial]) -> bool:

@@ -96,8 +96,8 @@ def _train(
     for loss in run.trainer.fit():
         run.record(loss)
         run.seconds = time.perf_counter() - started
-        progress(run.epoch, run.reading.score)
         if run.epoch < trial.training.epochs:
+            progress(run.epoch, run.reading.score)
             stopped = group.broadcast(should_stop())
             if stopped or run.epoch % checkpoint_every == 0:
                 store.save_checkpoint(trial, run.state())
@@ -111,6 +111,7 @@ def _train(
     store.save(result)
     if trial.tested:
         store.drop_checkpoint(trial)
+    progress(run.epoch, run.reading.score)  # whoever hears of it finds the result stored
     return result
 
 
@@ -147,8 +148,8 @@ def _fit(trial: Trial, dataset: GraphDataset, store: TrialStore, progress: Progr
     score = rounded(METRICS[trial.test_metric](y, predicted[part].values))
     seconds = time.perf_counter() - started
     result = TrialResult(trial, {f"{part}_{trial.test_metric}": [score]}, seconds, 0, versions(), predicted=predicted)
-    progress(trial.training.epochs, score)
     store.save(result)
+    progress(trial.training.epochs, score)
     return result
 
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tapnet.data.checks import copies_note, features_note
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import SettingError, TapnetError, did_you_mean
-from tapnet.experiments.backends.pool import DataReference, OnEvent, run_trials
+from tapnet.experiments.backends.pool import DataReference, Event, OnEvent, run_trials
 from tapnet.experiments.backends.processes import available_cores
 from tapnet.experiments.progress import progress_bars
 from tapnet.experiments.run_trial import Interrupted, describe_model
@@ -31,7 +31,7 @@ from tapnet.models.spec import ModelSpec
 from tapnet.nn.conv.registry import conv_digest, find_conv
 from tapnet.nn.pool.registry import find_name, source_digest
 from tapnet.training.device import find_device
-from tapnet.training.metrics import find_metrics
+from tapnet.training.metrics import METRICS, find_metrics
 from tapnet.training.protocol import check_protocol, splits, validation_splits
 from tapnet.training.settings import TrainingSettings
 
@@ -97,11 +97,27 @@ class Setup:
         """
         done = sum(store.load(trial) is not None for trial in trials)
         with nullcontext(progress) if progress else progress_bars(trials, done, title) as on_event:
-            complete = run_trials(trials, self.reference, store, on_event=on_event, **self.options)
+            tell = self._with_metric(store, on_event)
+            complete = run_trials(trials, self.reference, store, on_event=tell, **self.options)
         results = [result for trial in trials if (result := store.load(trial)) is not None]
         if not complete:
             raise Interrupted(f"stopped with {len(results)} of {len(trials)} {unit} done")
         return results
+
+    def _with_metric(self, store: Store, on_event: OnEvent) -> OnEvent:
+        """The events of trials that have ended get their score by the first metric, from the stored predictions."""
+        metric = self.metrics[0]
+        if metric == self.first.test_metric:
+            return on_event
+
+        def tell(event: Event) -> None:
+            if event.trial.tested and event.epoch == event.trial.training.epochs:
+                result = store.load(event.trial)
+                if result is not None and (found := result.predicted.get("test")) is not None:
+                    event = event._replace(metric=metric, score=METRICS[metric](found.y, found.values))
+            on_event(event)
+
+        return tell
 
 
 def prepare_run(

@@ -47,12 +47,16 @@ class Event(NamedTuple):
         epoch: epochs that were trained.
         accuracy: what the protocol would report now: the accuracy in percent, or the task's usual metric.
         where: the node of a cluster that trains it.
+        metric: the first metric that was asked for, if it is another one; known of a trial that has ended.
+        score: by that metric.
     """
 
     trial: Trial
     epoch: int
     accuracy: float
     where: str = ""
+    metric: str = ""
+    score: float = math.nan
 
 
 OnEvent = Callable[[Event], None]
