@@ -183,6 +183,27 @@ def test_a_group_is_one_whatever_spaces_are_around_it_and_gaps_are_said(mutag):
     assert codes[:8].tolist() == [0, 0, 1, 1, 2, 2, 3, 4]
 
 
+def test_where_validation_graphs_come_from_is_said(mutag, tmp_path):
+    thirds = [list(range(i, 188, 3)) for i in range(3)]
+    one = {"train": thirds[0] + thirds[1], "test": thirds[2]}
+    folds = [{"train": sorted(set(range(188)) - set(test)), "test": test} for test in thirds]
+    whole = {"train": thirds[0], "validation": thirds[1], "test": thirds[2]}
+    for parts, protocol, said in (
+        ([one], "fair", "a tenth of the training graphs"),
+        ([one, whole], "fair", "1 of 2 splits have no validation part: a tenth"),
+        (folds, "fair", "the test graphs of the next fold"),
+        ([whole], "fair", None),
+        ([one], "paper", None),
+    ):
+        (tmp_path / "splits.json").write_text(json.dumps(parts))
+        options = FEW | {"epochs": 1, "only_folds": [0]}
+        found = tapnet.cross_validate(mutag, split=tmp_path / "splits.json", protocol=protocol, **options)
+        notes = [note for note in found.notes if "no validation part" in note]
+        assert len(notes) == (said is not None)
+        assert said is None or said in notes[0]
+    assert not any("no validation part" in note for note in tapnet.cross_validate(mutag, **options).notes)
+
+
 def test_copies_of_a_graph_stay_together(mutag):
     from tapnet.data.checks import graph_codes
 

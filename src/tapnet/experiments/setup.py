@@ -32,7 +32,7 @@ from tapnet.nn.conv.registry import conv_digest, find_conv
 from tapnet.nn.pool.registry import find_name, source_digest
 from tapnet.training.device import find_device
 from tapnet.training.metrics import METRICS, find_metrics
-from tapnet.training.protocol import check_protocol, splits, validation_splits
+from tapnet.training.protocol import check_protocol, splits, validation_note, validation_splits
 from tapnet.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ def prepare_run(
     spec.check_directions(data, chosen)
     prepared = spec.prepare(data, chosen)  # computed here with a bar; the folds find it in the cache
     notes = [features_note(data, reads_edges=spec.reads_edges(chosen)), spec.weights_note(data, chosen)]
+    if spec.fit is None:
+        notes.append(validation_note(data.splits, rules))
     fold_seed = seed if new_folds else 0
     parts = list(splits(data, rules, folds, numbers, fold_seed))
     held_out = [part.test if tested else part.validation for part in parts]

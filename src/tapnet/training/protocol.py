@@ -65,6 +65,21 @@ def splits(
     return (_with_hold_out(dataset, own.parts[number], fold_seed) for number in numbers)
 
 
+def validation_note(own: Splits | None, protocol: Protocol) -> str:
+    """Says where validation graphs come from if the user's own splits, given graph by graph, name none; else ""."""
+    if own is None or own.groups is not None or protocol == "paper":
+        return ""
+    missing = sum(part.validation is None for part in own.parts)
+    if not missing:
+        return ""
+    if protocol == "fair" and _validate_each_other(own.parts):
+        return "the splits have no validation part: the test graphs of the next fold validate"
+    of = f"{missing} of {len(own.parts)} splits have" if missing < len(own.parts) else "the splits have"
+    if len(own.parts) == 1:
+        of = "the split has"
+    return f"{of} no validation part: a tenth of the training graphs validates"
+
+
 def _with_hold_out(dataset: GraphDataset, part: Split, seed: int) -> Split:
     """The split with a tenth of its training graphs kept for validation, unless it has some."""
     if part.validation is not None:
