@@ -39,6 +39,18 @@ def test_packed_results_are_read_as_before(tmp_path):
     assert {file: (tmp_path / "trials" / file).read_bytes() for file in merged.files} == content
 
 
+def test_a_folder_without_results_is_an_error(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("none", "empty"):
+        with pytest.raises(DataError, match=f"{name}: no results are there"):
+            merge_trials(tmp_path / name)
+    assert not (tmp_path / "none").exists()
+    make_results(tmp_path / "run", folds=[0])
+    with pytest.raises(DataError, match="1 result is not in a folder trials"):
+        merge_trials(tmp_path / "run" / "trials")
+    assert str(merge_trials(tmp_path / "new", [tmp_path / "run" / "trials"])).startswith("1 trial in 1 file of")
+
+
 def test_a_new_result_joins_the_packed_ones(tmp_path):
     make_results(tmp_path, folds=[0])
     merge_trials(tmp_path)

@@ -20,7 +20,7 @@ from tapnet.experiments.store import (
     packed_lines,
     result_files,
 )
-from tapnet.files import IrregularFileError, printable, read_regular, reading, write_atomically
+from tapnet.files import IrregularFileError, counted, printable, read_regular, reading, write_atomically
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Merged:
 
     def __str__(self) -> str:
         trials = sum(self.files.values())
-        words = [f"{trials} trials in {len(self.files)} files of {self.folder / 'trials'}, {self.new} of them new"]
+        place = f"{counted(len(self.files), 'file')} of {self.folder / 'trials'}"
+        words = [f"{counted(trials, 'trial')} in {place}, {self.new} of them new"]
         if self.different:
             some = ", ".join(self.different[:5]) + (" …" if len(self.different) > 5 else "")
             words.append(f"{len(self.different)} are there with other numbers, which stay: {some}")
@@ -74,20 +75,27 @@ def merge_trials(folder: str | Path, others: Iterable[str | Path] = ()) -> Merge
         What was found and done.
 
     Raises:
-        DataError: If another folder has no results.
+        DataError: If another folder has no results, or the only folder has none, or has some outside of ``trials/``.
         TapnetError: If something cannot be written.
 
     Example:
         >>> print(merge_trials("results"))  # doctest: +SKIP
     """
-    folder = Path(folder)
+    folder, trials, sources = Path(folder), Path(folder) / "trials", list(map(Path, others))
     Store(folder)  # refuses a file, or a name that cannot be one
+    if stray := sum(1 for _ in _lines(folder, [])):
+        what = "1 result is" if stray == 1 else f"{stray} results are"
+        raise DataError(
+            f"{folder}: {what} not in a folder trials; move them into one, or merge this into another folder"
+        )
+    if not sources and not result_files(trials) and not any(trials.glob(f"*{PACKED}")):
+        raise DataError(f"{folder}: no results are there")
     kept = dict[str, tuple[str, bytes]]()
     damaged, different = list[str](), list[str]()
     for key, data, line in _checked(folder / "trials", damaged):
         kept.setdefault(key, (data, line))  # a file of its own is newer than a packed line
     before, twice = len(kept), 0
-    for other in map(Path, others):
+    for other in sources:
         there = other / "trials" if (other / "trials").is_dir() else other
         if not there.is_dir() or not any(True for _ in _lines(there, [])):
             raise DataError(f"{other}: no results are there")
