@@ -49,8 +49,8 @@ def test_progress_names_the_metric_and_the_seed_and_the_papers_number_stands_bes
     words = ("train", "MUTAG", *QUICK, "--only-folds", 0, "--seeds", 2, "--out", tmp_path / "run")
     first = tapnet(*words, "--metric", "roc_auc")
     assert first.returncode == 0, first.stderr
-    assert "MUTAG seed 0, fold 0: accuracy " in first.stderr
-    assert "MUTAG seed 1, fold 0: accuracy " in first.stderr
+    assert "MUTAG seed 0, fold 0: roc_auc " in first.stderr
+    assert "MUTAG seed 1, fold 0: roc_auc " in first.stderr
     assert "the paper prints" not in first.stdout
     assert "the paper prints" in tapnet(*words, "--metric", "roc_auc,accuracy").stdout
 
