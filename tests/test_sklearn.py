@@ -904,6 +904,14 @@ def test_a_smiles_that_is_not_valid_is_named(chem):
         small().fit(SMILES)
 
 
+def test_weights_that_do_not_fit_are_named(families):
+    graphs, y = families
+    with pytest.raises(SettingError, match=r"class_weight: 'foo' is no class; they are .*'ring'"):
+        small(class_weight={"foo": 1}).fit(graphs, y)
+    with pytest.raises(DataError, match=f"sample_weight is {len(y)} finite numbers.*, not 3$"):
+        small().fit(graphs, y, sample_weight=[1.0, 1.0, 1.0])
+
+
 # ---- several labels ----
 
 

@@ -35,6 +35,7 @@ from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.splits import Split
 from tapnet.data.targets import Targets, detect_task, target_columns
 from tapnet.errors import DataError, DataNote, SettingError
+from tapnet.files import printable
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.explain_graph import attribute_graph, find_graph
 from tapnet.inference.explanation import GraphExplanation as GraphExplanation
@@ -469,6 +470,10 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
         dataset = replace(dataset, **targets, task="classification", target_names=None)
         weight = _checked_weight(sample_weight, len(codes))
         if self.class_weight is not None:
+            named = self.class_weight if isinstance(self.class_weight, Mapping) else {}
+            if unknown := [key for key in named if key not in values]:
+                listed = printable(", ".join(map(repr, values)))[:200]
+                raise SettingError(f"class_weight: {printable(repr(unknown[0])):.60} is no class; they are {listed}")
             try:
                 by_class = compute_sample_weight(self.class_weight, column_or_1d(given))
             except ValueError as error:
@@ -629,7 +634,8 @@ def _checked_weight(weight: ArrayLike | None, graphs: int) -> NDArray[np.float64
         return None
     found = np.asarray(weight, dtype=np.float64)
     if found.shape != (graphs,) or not np.isfinite(found).all() or found.min() < 0 or not found.any():
-        raise DataError(f"sample_weight is {graphs} finite numbers, none below 0 and not all 0")
+        came = "" if found.shape == (graphs,) else f", not {' × '.join(map(str, found.shape)) or 'one number'}"
+        raise DataError(f"sample_weight is {graphs} finite numbers, none below 0 and not all 0{came}")
     return found
 
 
