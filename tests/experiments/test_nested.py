@@ -102,6 +102,8 @@ def test_a_folds_score_is_the_mean_of_its_runs(mutag, run):
     assert run.other_readings == {}
     for fact in ("nested", "4 configurations", "3 folds × 3 runs × 3 epochs"):
         assert fact in repr(run)
+    one = replace(run, outer=tuple(replace(fold, configs=1) for fold in run.outer))
+    assert "from 1 configuration on" in one.rules
 
 
 def test_json_tells_what_was_chosen(run):

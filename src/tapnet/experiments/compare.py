@@ -438,7 +438,7 @@ def _shared_rules(runs: Mapping[str, CrossValidation]) -> str:
     """The rules of the systems that are trained in epochs; without the numbers in which they differ."""
     every = list(runs.values())
     rules = list(dict.fromkeys(run.rules for run in [run for run in every if run.has_epochs] or every))
-    return rules[0] if len(rules) == 1 else re.sub(r" × \d+ epochs| from \d+ configurations", "", rules[0])
+    return rules[0] if len(rules) == 1 else re.sub(r" × \d+ epochs| from \d+ configurations?", "", rules[0])
 
 
 # ---- statistics ----

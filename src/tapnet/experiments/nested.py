@@ -15,6 +15,7 @@ from tapnet.experiments.store import Store
 from tapnet.experiments.summary import or_null
 from tapnet.experiments.trial import TrialResult
 from tapnet.experiments.tune import Study, run_studies
+from tapnet.files import counted
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class NestedValidation(CrossValidation):
         some = f"{len(self.outer) // seeds} of " if len(self.outer) < trial.folds * seeds else ""
         folds = f"{some}{trial.folds} folds" + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
         runs = len(self.outer[0].results)
-        chosen = f"settings chosen from {self.outer[0].configs} configurations on validation graphs"
+        chosen = f"settings chosen from {counted(self.outer[0].configs, 'configuration')} on validation graphs"
         trained = f"{folds} × {runs} runs" + (f" × {trial.training.epochs} epochs" if self.has_epochs else "")
         how = f"{chosen}; {self.reading}; {trained}" if self.has_epochs else f"{chosen}; {trained}"
         if seeds > 1:
