@@ -150,6 +150,7 @@ def test_the_cost_of_a_pooling_stands_beside_its_accuracy(tmp_path):
     assert section.header == ("", "MUTAG", "DD, time", "DD, MB")
     assert [row[2:] for row in section.rows] == [("1.3", "8"), ("–", "–")]
     assert comparison_section("pooling", table, costs=costs).header == ("", "MUTAG", "PTC, time", "PTC, MB")
+    assert comparison_section("pooling", table, brief=True, costs=costs).header == ("", "MUTAG")  # PTC is not in it
     assert comparison_section("nested", table, costs=costs).header == ("", "MUTAG")
     (tmp_path / COSTS).write_text(json.dumps({"costs": [asdict(one) for one in costs]}))
     assert load_costs(tmp_path) == costs

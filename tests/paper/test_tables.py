@@ -123,7 +123,7 @@ def test_connectivity_at_a_glance_has_the_numbers_of_the_layers(cells_of):
     rows = {name: values for name, *values in glance.rows}
     lines = [line for line in csv_rows(target, cells) if (line["system"], line["dataset"]) == ("TAPNet", "PTC")][1:]
     shares = [f"{100 * line['isolated'] / line['nodes']:.1f}" for line in lines]
-    assert [cell.split()[0] for cell in rows["TAPNet"][0].split(" / ")] == shares
+    assert [cell.split()[0] for cell in rows["TAPNet"][0].split("/")] == shares
     assert rows["input"][0].endswith("(1.0)")
 
 

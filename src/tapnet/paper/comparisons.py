@@ -67,7 +67,7 @@ def comparison_section(
     Args:
         name: One of `TITLES`.
         tables: By data set.
-        brief: Whether verdicts are left out, and the deviations of the poolings, which are many.
+        brief: Whether verdicts are left out, the deviations of the poolings, which are many, and costs on other data.
         costs: Of pooling layers; those of the comparison's ratios get columns.
     """
     if not tables:
@@ -81,6 +81,7 @@ def comparison_section(
                 rows.append((f"printed: {label}", *(str(entries.get(data) or "–") for data in tables)))
     ordered = sorted(systems, key=lambda s: s in baselines)
     own_costs = [one for one in costs if name in (POOLING, COST) and (one.ratios is None) == (name == POOLING)]
+    own_costs = [one for one in own_costs if not brief or one.data in tables]
     heads, cost_cells = cost_columns(own_costs, [_pool(system) for system in ordered])
     for system, more in zip(ordered, cost_cells, strict=True):
         cells = [_cell(table, system, brief and name == POOLING) for table in tables.values()]

@@ -308,7 +308,7 @@ def _connectivity_overview(target: Target, names: Sequence[str], cells: Sequence
         found = {cell.row.label: connectivity_by_layer(cell) for cell in measured if cell.protocol == protocol}
         levels = {"input": next(iter(found.values()))[:1]} | {label: of[1:] for label, of in found.items()}
         for label, row in rows.items():
-            row.append(" / ".join(map(_isolated, levels.get(label, ()))) or "–")
+            row.append("/".join(map(_isolated, levels.get(label, ()))) or "–")
     return Section(GLANCE, ("", *names), tuple(map(tuple, rows.values())))
 
 
