@@ -98,6 +98,7 @@ def comparison_section(
     else:
         for (data, table), rule in zip(tables.items(), own, strict=True):
             notes.append(f"{data}{f' ({rule})' if rule else ''}: *{table.verdict}.*")
+            notes += (f"{data}, {note}." for note in table.notes)
     references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
     test = "" if brief else " (Nadeau and Bengio's test)"  # the page of all tables names it
     what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment{test}"
@@ -108,7 +109,7 @@ def comparison_section(
 
 
 COSTS_EXPLAINED = (
-    "Time: of a training step of 64 graphs, as a multiple of one without pooling; MB: its memory at the peak."
+    "Time: of a training step of 64 graphs, as a multiple of one without pooling (±0.2); MB: its memory at the peak."
 )
 
 
