@@ -288,6 +288,7 @@ def test_the_table_as_text_csv_latex_and_pandas(table, tmp_path):
     latex = table.to_latex(tmp_path / "a.tex")
     assert latex.count(r"\\") == 6
     assert "$-$" in latex
+    assert "visible" in latex
     assert [line for line in latex.splitlines() if "%" in line.replace(r"\%", "") and line[0] != "%"] == []
     frame = table.to_pandas()
     assert frame.loc["gin", "p_adjusted"] == table["gin"].difference.p_adjusted

@@ -257,3 +257,10 @@ def test_a_script_needs_no_guard_for_processes(tmp_path):
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "ran\n"  # once: the processes do not run it again
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_json_says_whether_classes_were_weighted(weight):
+    result = cross_validate("MUTAG", "bag", folds=3, epochs=1, jobs=1, class_weight=weight)
+    assert result.to_dict()["class_weight"] == weight

@@ -280,10 +280,7 @@ class Comparison:
         Args:
             file: Where to write it as well.
         """
-        rows = [
-            (_metric_name(self.metric), *COLUMNS[:4], *COLUMNS[5:]),
-            *(c[1:6] + c[7:] for c in map(self._cells, self.systems)),
-        ]
+        rows = [(_metric_name(self.metric), *COLUMNS), *(c[1:] for c in map(self._cells, self.systems))]
         names = ("system", *(self.label(system) for system in self.systems))
         lines = [" & ".join(map(_latex, (name, *cells))) + r" \\" for name, cells in zip(names, rows, strict=True)]
         above = [f"% {' '.join(line.split())}" for line in (f"{self.dataset}, {self.rules}", self.verdict, *self.notes)]

@@ -89,6 +89,7 @@ class CrossValidation(Summary):
         """Everything as JSON has it, the settings and keys of the trials included."""
         values = super().to_dict() | {
             "changed": self.changed,
+            "class_weight": self.results[0].trial.class_weight or None,
             "trials": [r.trial.key for r in self.results],
             "data": self.data,
             "baseline": None if self.baseline is None else dict(self.baseline),
