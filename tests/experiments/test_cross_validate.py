@@ -262,5 +262,5 @@ def test_a_script_needs_no_guard_for_processes(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("weight", [None, "balanced"])
 def test_json_says_whether_classes_were_weighted(weight):
-    result = cross_validate("MUTAG", "bag", folds=3, epochs=1, jobs=1, class_weight=weight)
+    result = tapnet.cross_validate("MUTAG", "bag", folds=3, epochs=1, jobs=1, class_weight=weight)
     assert result.to_dict()["class_weight"] == weight
