@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from tapnet.data.convert import Names, from_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
-from tapnet.data.targets import Targets, detect_task
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.molecule_files import Columns, DataFrameCells, LeftOut
-from tapnet.io.molecules import frame_cells, is_frame_gap
+from tapnet.io.molecules import frame_cells, is_frame_gap, read_targets, rows_with_targets
 
 GRAPH_NUMBER = re.compile(r"\bgraph (\d+)\b")
 
@@ -76,12 +74,9 @@ def read_graph_frame(
         raise DataError(f"{table.path}: which column is the target? The columns are {table.listed()}; name one")
     targets, remarks = None, tuple[str, ...]()
     if columns.targets:
-        targets = _targets(table, columns.targets, task, kept)
+        targets, kept = rows_with_targets(table, columns.targets, task, kept, no_target)
         remarks = targets.remarks
-        for i in np.flatnonzero(~targets.known):
-            no_target.add(table.place(kept[i]))
-        kept = [kept[i] for i in np.flatnonzero(targets.known)]
-        targets = _targets(table, columns.targets, targets.task, kept)
+        targets = read_targets(table, columns.targets, targets.task, kept)
     try:
         y = None if own else [0] * len(kept)
         found = [graphs[i] for i in kept]
@@ -134,9 +129,3 @@ def _have_targets(graphs: Sequence[Any]) -> bool:
     if _kind(graphs[0]) == "NetworkX":
         return all("y" in graph.graph for graph in graphs)
     return all(graph.y is not None for graph in graphs)
-
-
-def _targets(table: DataFrameCells, names: Sequence[str], task: Task | None, rows: Sequence[int]) -> Targets:
-    cells = {name: table.column(name) for name in names}
-    columns = {name: [column[i] for i in rows] for name, column in cells.items()}
-    return detect_task(columns, task, [table.where(i) for i in rows])

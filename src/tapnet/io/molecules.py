@@ -187,12 +187,8 @@ def _read_rows(
     if not kept:
         raise columns.no_molecule(path)
     if columns.targets:
-        targets = _targets(table, columns.targets, task, kept)
-        remarks = targets.remarks
-        for i in np.flatnonzero(~targets.known):
-            no_target.add(table.place(kept[i]))
-        kept = [kept[i] for i in np.flatnonzero(targets.known)]
-        task = targets.task
+        targets, kept = rows_with_targets(table, columns.targets, task, kept, no_target)
+        remarks, task = targets.remarks, targets.task
     chosen = [texts[i] for i in kept]
     read = _read_large(chosen, name, source) or _read_all(chosen, name, source)
     for i, valid in zip(kept, read.valid, strict=True):
@@ -201,7 +197,7 @@ def _read_rows(
     if read.plain is None:
         raise invalid.nothing_left(path)
     kept = [i for i, valid in zip(kept, read.valid, strict=True) if valid]
-    found = _targets(table, columns.targets, task, kept) if columns.targets else None
+    found = read_targets(table, columns.targets, task, kept) if columns.targets else None
     cells = {key: tuple(table.rows[i][c] for i in kept) for c, key in enumerate(table.header)}
     names = cells.get(columns.names or "")
     names = names if names and any(map(str.strip, names)) else None
@@ -215,7 +211,18 @@ def _read_rows(
     return MoleculeTable(table.header, table.rows, dataset, kept)
 
 
-def _targets(table: MoleculeCells, names: Sequence[str], task: Task | None, rows: Sequence[int]) -> Targets:
+def rows_with_targets(
+    table: MoleculeCells, names: Sequence[str], task: Task | None, rows: Sequence[int], left_out: LeftOut
+) -> tuple[Targets, list[int]]:
+    """The targets of some rows, and those of the rows that have one; the others are added to what is left out."""
+    targets = read_targets(table, names, task, rows)
+    for i in np.flatnonzero(~targets.known):
+        left_out.add(table.place(rows[i]))
+    return targets, [rows[i] for i in np.flatnonzero(targets.known)]
+
+
+def read_targets(table: MoleculeCells, names: Sequence[str], task: Task | None, rows: Sequence[int]) -> Targets:
+    """The targets of some rows, from the columns of these names."""
     cells = {name: table.column(name) for name in names}
     columns = {name: [column[i] for i in rows] for name, column in cells.items()}
     return detect_task(columns, task, [table.where(i) for i in rows])
