@@ -13,6 +13,7 @@ from tapnet._loops.ranges import concatenated_ranges, offsets
 
 CSR = tuple[Tensor, Tensor]  # rowptr and col
 LARGEST_INT32 = 2**31 - 1
+u32 = np.uint32
 SORTED_EDGES = 1_000_000  # fewer edges than these are sorted by NumPy when only their symmetry is asked for
 
 
@@ -128,14 +129,16 @@ def to_csr_torch(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR]:
 
 def to_csr_loops(edge_index: Tensor, num_nodes: int) -> tuple[CSR, CSR | None]:
     """The same, compiled: counting instead of sorting is linear in the edges, and less where they are in order."""
-    rowptr, col, ascending = _compress_ascending(array(edge_index), num_nodes)
+    edges = array(edge_index)
+    rowptr, col, ascending = _compress_ascending(edges, num_nodes)
     if not ascending:
         check_edges(edge_index, num_nodes)
         # Transposing puts the columns of each row in order.
         edges = _transpose(*_count_rows(array(edge_index.flip(0)), num_nodes))
         rowptr, col, _ = _compress_ascending(edges, num_nodes)
     matrix = torch.from_numpy(rowptr), torch.from_numpy(col)
-    if is_symmetric_loop(rowptr, col):
+    whole = len(col) == edges.shape[1]  # nothing was left out
+    if _are_symmetric(*edges) if whole else is_symmetric_loop(rowptr, col):
         return matrix, None
     rowptr, col, _ = _compress_ascending(_transpose(rowptr, col), num_nodes)
     return matrix, (torch.from_numpy(rowptr), torch.from_numpy(col))
@@ -167,11 +170,14 @@ def _compress_ascending(edges: Array, num_nodes: int) -> tuple[Array, Array, boo
     rowptr, col, at = np.zeros(num_nodes + 1, np.int32), np.empty(len(rows) + 1, np.int32), 0
     i, j = rows.dtype.type(0), rows.dtype.type(-1)
     seen = len(rows) > 0 and (rows[0] < 0 or rows[-1] >= num_nodes)  # a loop, an edge again, or edges out of order
-    for e in range(len(rows)):
+    last = len(rows) - 1
+    for e in range(last):
         seen |= (columns[e] < 0) | (columns[e] >= num_nodes) | (rows[e] == columns[e])
-        col[e] = columns[e]
-    for e in range(len(rows) - 1):
         seen |= (rows[e + 1] < rows[e]) | ((rows[e + 1] == rows[e]) & (columns[e + 1] <= columns[e]))
+        col[e] = columns[e]
+    if last >= 0:
+        seen |= (columns[last] < 0) | (columns[last] >= num_nodes) | (rows[last] == columns[last])
+        col[last] = columns[last]
     if not seen:  # as most edges come: loops without a branch do several at a time
         at, end = len(rows), rowptr[1:]
         for e in range(at):
@@ -220,25 +226,31 @@ def is_symmetric(rowptr: Array, col: Array) -> bool:
     return np.array_equal(np.sort(column * n + row), row * n + column)
 
 
-@kernel
 def is_symmetric_loop(rowptr: Array, col: Array) -> bool:
-    """The same, compiled.
+    """The same, compiled."""
+    return bool(_are_symmetric(np.repeat(np.arange(len(rowptr) - 1, dtype=np.int32), np.diff(rowptr)), col))
 
-    Compares sums of 64-bit hashes of the entries above and below the diagonal, in the order of the memory: looking each
-    (j, i) up would wait for memory twice an edge. That two different sets have one sum has a chance of 2⁻⁶⁴.
+
+@kernel
+def _are_symmetric(rows: Array, columns: Array) -> bool:
+    """Whether each entry (i, j) of a matrix, named once, stands beside an entry (j, i).
+
+    Compares sums of hashes of the entries above and below the diagonal, in the order of the memory: looking each
+    (j, i) up would wait for memory twice an edge. The two hashes of 32 bits, which processors compute eight at a time,
+    are of two numbers that together tell every (i, j); that two different sets have the same two sums has a chance of
+    2⁻⁶⁴.
     """
-    row, total = np.empty(len(col), np.int32), np.uint64(0)
-    for i in range(len(rowptr) - 1):
-        for e in range(rowptr[i], rowptr[i + 1]):
-            row[e] = i
-    for e in range(len(col)):
-        low, high = min(row[e], col[e]), max(row[e], col[e])
-        z = np.uint64(low) << np.uint64(32) | np.uint64(high)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-        total += z if row[e] == low else ~z + np.uint64(1)  # + above the diagonal, - below it
-    return bool(total == np.uint64(0))
+    first, second = u32(0), u32(0)
+    for e in range(len(columns)):
+        i, j = u32(rows[e]), u32(columns[e])
+        low, high = min(i, j), max(i, j)
+        a, b = u32(u32(low * u32(0x9E3779B1)) + high), u32(u32(high * u32(0x85EBCA77)) + low)
+        a, b = u32(u32(a ^ (a >> u32(16))) * u32(0x7FEB352D)), u32(u32(b ^ (b >> u32(16))) * u32(0x21F0AAAD))
+        a, b = u32(u32(a ^ (a >> u32(15))) * u32(0x846CA68B)), u32(u32(b ^ (b >> u32(15))) * u32(0xD35A2D97))
+        sign = u32(1) if i < j else u32(0xFFFFFFFF)  # + above the diagonal, - below it
+        first = u32(first + u32(u32(a ^ (a >> u32(16))) * sign))
+        second = u32(second + u32(u32(b ^ (b >> u32(15))) * sign))
+    return bool((first == u32(0)) & (second == u32(0)))
 
 
 def check_edges(edge_index: Tensor, num_nodes: int) -> None:
