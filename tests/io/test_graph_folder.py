@@ -288,7 +288,7 @@ def test_white_space_around_the_values_of_graphml_does_not_count():
       </data></node><node id="b"/></graph></graphml>"""
     graph = parse_graph(content, "g.graphml")
     assert dict(graph.nodes(data=True)) == {"a": {"acid": True, "charge": 0.5}, "b": {"acid": False}}
-    with pytest.raises(DataError, match="where true or false belongs"):
+    with pytest.raises(DataError, match="true or false"):
         parse_graph(content.replace(b" FALSE ", b" maybe "), "g.graphml")
 
 
@@ -342,7 +342,11 @@ BOMB = (
             "1,000 attributes with a default for 1,001 nodes",
         ),
         ("g.graphml", GRAPHML.format('<graph><node id="a"/><edge source="a" target="b"/></graph>'), "is not there"),
-        ("g.graphml", GRAPHML.format('<graph><node id="a"><data key="k">1</data></node></graph>'), "no key k"),
+        (
+            "g.graphml",
+            GRAPHML.format('<graph><node id="a"><data key="k">1</data></node></graph>'),
+            ":1: there is no key 'k'",
+        ),
         ("g.graphml", GRAPHML.format("<a>" * 3000 + "</a>" * 3000), ": no <graph> elements"),
         ("g.json", "", ": not JSON"),
         ("g.json", "{", ": not JSON"),
@@ -379,6 +383,43 @@ def test_what_is_wrong_with_a_file_is_one_sentence_that_names_it(tmp_path, name,
     assert str(error.value).startswith(str(file))
     assert reason in str(error.value)
     assert "\n" not in str(error.value)
+
+
+KEYS = """<key id="w" for="edge" attr.name="weight" attr.type="double"/>
+<key id="n" for="node" attr.name="rank" attr.type="int">{default}</key>
+<key id="b" for="node" attr.name="acid" attr.type="boolean"/>
+<graph edgedefault="undirected">
+<node id="a"/>
+{nodes}
+<edge source="a" target="b">
+  {data}
+</edge>
+</graph>"""
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "line", "facts"),
+    [
+        ("data", '<data key="w">abc</data>', 8, ("'weight'", "'abc'", "a number")),
+        ("data", '<data key="w"><![CDATA[a]]>&amp;c</data>', 8, ("'weight'", "'a&c'", "a number")),
+        ("data", '<data key="w">1.5</data>\n<data key="n">1.5</data>', 9, ("'rank'", "'1.5'", "a whole number")),
+        ("nodes", '<node id="b"><data key="n">many</data></node>', 6, ("'rank'", "'many'", "a whole number")),
+        ("nodes", '<node id="b"><data key="b">maybe</data></node>', 6, ("'acid'", "'maybe'", "true or false")),
+        ("default", "<default>x</default>", 2, ("'rank'", "'x'", "a whole number")),
+        ("default", "<default/>", 2, ("'rank'", "''", "a whole number")),
+        ("default", '</key><key id="x" attr.name="hue" attr.type="color">', 2, ("'x'", "'color'", "double")),
+        ("data", '</edge>\n<edge source="b" target="b" directed="true">', 9, ("directed", "undirected")),
+    ],
+)
+def test_what_networkx_refuses_is_named_with_its_line(tmp_path, where, text, line, facts):
+    parts = {"nodes": '<node id="b"/>', "data": "", "default": ""} | {where: text}
+    file = tmp_path / "g.graphml"
+    file.write_text(GRAPHML.format(KEYS.format(**parts)))
+    with pytest.raises(DataError) as error:
+        FileGraph.read(file)
+    assert str(error.value).startswith(f"{file}:{line}: ")
+    for fact in facts:
+        assert fact in str(error.value)
 
 
 @given(st.data())
