@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tapnet.data._molecule_arrays import why_not_valid
 from tapnet.data.checks import features_note
+from tapnet.data.convert import directions_note
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, DatasetNotFoundError, TapnetError
 from tapnet.files import path_exists, printable, reading
@@ -133,6 +134,8 @@ def predict_inputs(
                 yield from run.of_files(layout.place, file_names(layout.place), prefix)
         except TapnetError as error:
             run.on_error(error)
+    if run.directed.one_way:
+        warnings.warn(run.directed.note, DataNote, stacklevel=2)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
 
@@ -366,7 +369,26 @@ def _note_unused(dataset: GraphDataset, model: SavedModel) -> bool:
 _COUNTED = ("categories", "node_label_values", "edge_label_values")  # what the note counts of a data set
 
 
-class _Run(NamedTuple):
+@dataclass
+class _Directed:
+    """Counts files of graphs, and those whose edges have directions that the model does not read."""
+
+    graphs: int = 0
+    one_way: int = 0
+    first: str = ""
+
+    def add(self, files: Sequence[FileGraph]) -> None:
+        found = [file.file for file in files if file.is_one_way]
+        self.graphs, self.one_way = self.graphs + len(files), self.one_way + len(found)
+        self.first = self.first or next(iter(found), "")
+
+    @property
+    def note(self) -> str:
+        return directions_note(self.first + ", …" * (self.one_way > 1), self.one_way, self.graphs)
+
+
+@dataclass
+class _Run:
     model: SavedModel
     unseen: UnseenCategories
     allow_unknown: bool
@@ -374,6 +396,7 @@ class _Run(NamedTuple):
     show_progress: bool
     confidence: float | None
     on_left_out: Callable[[int], None]
+    directed: _Directed = field(default_factory=_Directed)
 
     @contextmanager
     def reporting(self, graphs: int) -> Iterator[Callable[[int], None]]:
@@ -461,11 +484,14 @@ class _Run(NamedTuple):
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
-            return [(self._predicted(dataset, names), dataset)]
+            found = [(self._predicted(dataset, names), dataset)]
         except TapnetError as error:
             if len(group) == 1:
                 self.on_error(error)
             return [one for pair in group for one in self._of_group([pair])] if len(group) > 1 else []
+        if not self.model.card.directed:
+            self.directed.add(graphs)
+        return found
 
     def _predicted(self, dataset: GraphDataset, names: list[str]) -> PredictedGroup:
         encoded = self.model.encode(dataset, names, self.unseen)

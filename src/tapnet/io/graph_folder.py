@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -137,6 +138,11 @@ class FileGraph:
             directed=graph.is_directed(),
             names=list(graph),
         )
+
+    @cached_property
+    def is_one_way(self) -> bool:
+        """Whether some edge has one direction only."""
+        return self.directed and has_one_way_edges(self.edge_index)
 
     def with_both_directions(self) -> FileGraph:
         """The same, with the reverse of each edge where edges have no direction."""
@@ -754,7 +760,7 @@ class _Files(NamedTuple):
         schema = NodeSchema.of(graphs, self.chosen.node_label, all_texts=self.chosen.all_texts)
         if edges is None or any(g.edge_index.size for g in graphs):
             edges = EdgeSchema.of(graphs, self.chosen.edge_label)
-        one_way = sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)
+        one_way = sum(g.is_one_way for g in graphs)
         options: dict[str, Any] = {"name": self.of, "source": self.source, "directed": self.directed}
         dataset = join(graphs, [schema] * len(graphs), edges=edges, **options)
         for graph in graphs:
