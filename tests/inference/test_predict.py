@@ -357,6 +357,28 @@ def test_small_parts_change_no_byte(run, tmp_path, monkeypatch, capfdbinary, wor
         assert output_of(monkeypatch, capfdbinary, run, *words) == whole
 
 
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_an_unknown_category_is_named_with_the_line_of_its_row(run, tmp_path, monkeypatch, capfdbinary, rows):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", rows)
+    (tmp_path / "new.csv").write_text('smiles,remark\nC1CC,\n\nx,\nCCO,"two\nlines"\nCCS,\n,\nCCBr,\n')
+    code, _, said = output_of(monkeypatch, capfdbinary, run, "new.csv")
+    (note,) = [line for line in said if b"not trained on" in line]
+    assert (code, note.count(b"new.csv:")) == (1, 2)
+    assert b"new.csv:7: " in note
+    assert b"new.csv:9: " in note
+
+
+def test_an_answer_that_is_no_number_is_named_with_the_line_of_its_row(run, tmp_path):
+    model = tapnet.load_model(run)
+    with torch.no_grad():
+        next(model.network.parameters()).fill_(float("nan"))
+    (tmp_path / "new.csv").write_text("smiles\nC1CC\nCCO\n")
+    errors = []
+    assert predict_table(model, tmp_path / "new.csv", on_error=errors.append).predicted == 0
+    assert [str(error).startswith(f"{tmp_path / 'new.csv'}:3: ") for error in errors] == [True]
+
+
 def test_nothing_is_written_of_a_table_without_a_prediction(run, tmp_path, monkeypatch, capfdbinary):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", 1)

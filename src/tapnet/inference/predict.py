@@ -249,16 +249,15 @@ def predict_table_parts(
     names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
     added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
     added = _free_names([*added, *uncertainty_columns(model, names, confidence)], table.header)
-    molecules = 0
     for part, groups in run.of_molecules(table, None):
         cells: dict[int, list[str]] = {}
+        number_of = {place: number for number, place in enumerate(part.places)}
         for group in groups:
             sure = uncertainty_values(model, names, group.answers)
             for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
                 best = [names[row.index(max(row))]] if classes else []
-                number = part.kept[int(name) - molecules]
-                cells[number] = [*best, *(f"{value:.6g}".replace(".", point) for value in row), *as_cells(more, point)]
-        molecules += len(part.kept)
+                said = (f"{value:.6g}".replace(".", point) for value in row)
+                cells[number_of[name]] = [*best, *said, *as_cells(more, point)]
         own_rows = part.rows
         if table.is_sdf:  # a MOL block has some thirty lines
             own_smiles = {} if part.dataset is None else dict(zip(part.kept, part.dataset.smiles or (), strict=True))
@@ -349,10 +348,6 @@ def as_cells(values: Mapping[str, Any], point: str = ".") -> list[str]:
     return cells
 
 
-def _namer(names: Sequence[str], prefix: str | None, first: int) -> Callable[[int], str]:
-    return lambda i: str(first + i) if prefix is None else f"{prefix}{names[i]}"
-
-
 def raise_error(error: TapnetError) -> None:
     """What to do with an error, where the first one is to end a prediction."""
     raise error
@@ -426,23 +421,25 @@ class _Run:
     def of_molecules(
         self, parts: MoleculeParts, prefix: str | None
     ) -> Iterator[tuple[MoleculePart, list[PredictedGroup]]]:
-        """Without a prefix molecules are called by their numbers."""
-        first, last = 0, None
+        """Without a prefix molecules are called by the places of their rows."""
+        described, last = False, None
         values: dict[str, set[Hashable]] = {key: set() for key in _COUNTED}
         with self._counting(parts.num_rows, parts.name) as advance:
             for part in parts:
                 groups: list[PredictedGroup] = []
                 if part.dataset is not None:
-                    if not first:
+                    if not described:
                         warnings.warn(parts.description, stacklevel=2)
+                    described = True
                     dataset = part.dataset.with_features(self.model.features)
-                    name_of = _namer(dataset.graph_names or (), prefix, first)
-                    groups = list(self._groups(dataset, name_of, advance))
+                    names = [f"{prefix}{name}" for name in dataset.graph_names or ()]
+                    if prefix is None:
+                        names = [part.places[i] for i in part.kept]
+                    groups = list(self._groups(dataset, names.__getitem__, advance))
                     if any(group.graphs for group in groups):
                         last = dataset
                     for key, found in values.items():
                         found.update(getattr(dataset, key) or ())
-                    first += len(dataset)
                 left_out = len(part.rows) - len(part.kept)
                 advance(left_out)
                 self.on_left_out(left_out)
