@@ -324,6 +324,23 @@ def test_what_is_not_used_is_said_once_though_a_file_is_bad(tmp_path):
     assert sum("the node features are" in str(note.message) for note in notes) == 1
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_what_is_not_used_is_said_once_of_a_folder_and_of_its_files(tmp_path, several):
+    folder = weighted_folder(tmp_path / "g")
+    for file in folder.glob("*.json"):
+        graph = json.loads(file.read_text())
+        for number, node in enumerate(graph["nodes"]):
+            node["mass"] = float(number)
+        file.write_text(json.dumps(graph))
+    model = saved_model(tapnet.load_dataset(folder), tmp_path / "g.safetensors")
+    inputs = sorted(map(str, folder.glob("*.json"))) if several else [str(folder)]
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        assert sum(len(group.graphs) for group in predict_inputs(model, inputs)) == 12
+    (said,) = [str(note.message) for note in notes if "mass" in str(note.message)]
+    assert said.startswith(f"{inputs[0]}: ")
+
+
 # ---- tables of molecules in parts ----
 
 MANY = ["CCO", "C1CC", "", "CN", "OCC", "CCCCO", "[Pu]", "c1ccccc1O", "x", "[Na+].[Cl-]", "CCN", "N", "O=C=O"]

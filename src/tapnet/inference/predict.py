@@ -353,11 +353,11 @@ def raise_error(error: TapnetError) -> None:
     raise error
 
 
-def _note_unused(dataset: GraphDataset, model: SavedModel) -> bool:
-    """Whether there was something to say."""
+def _note_unused(dataset: GraphDataset, model: SavedModel, what: str = "") -> bool:
+    """Whether there was something to say, of the data set or what it is called."""
     note = features_note(dataset, reads_edges=model.network.reads_edges)
     if note:
-        warnings.warn(f"{printable(dataset.name)}: {note}", DataNote, stacklevel=2)
+        warnings.warn(f"{printable(what or dataset.name)}: {note}", DataNote, stacklevel=2)
     return bool(note)
 
 
@@ -392,6 +392,7 @@ class _Run:
     confidence: float | None
     on_left_out: Callable[[int], None]
     directed: _Directed = field(default_factory=_Directed)
+    noted: bool = False  # what is not used of files
 
     @contextmanager
     def reporting(self, graphs: int) -> Iterator[Callable[[int], None]]:
@@ -460,7 +461,7 @@ class _Run:
 
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
         group: list[tuple[str, FileGraph]] = []
-        nodes, noted = 0, False
+        nodes, what = 0, str(folder / names[0] if len(names) == 1 else folder)
         with self._counting(len(names), folder.name) as advance:
             for number, name in enumerate(names, 1):
                 try:
@@ -471,7 +472,7 @@ class _Run:
                 full = len(group) == GRAPHS_AT_ONCE or nodes > NODES_AT_ONCE
                 if group and (full or number == len(names)):
                     for predicted, dataset in self._of_group(group):
-                        noted = noted or (bool(predicted.graphs) and _note_unused(dataset, self.model))
+                        self.noted = self.noted or (bool(predicted.graphs) and _note_unused(dataset, self.model, what))
                         yield predicted
                     group, nodes = [], 0
                 advance(1)
