@@ -1091,7 +1091,8 @@ def test_the_columns_of_a_table_are_in_its_parsed_copy(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
-        ("", "targets.csv: a table has a header"),
+        ("", "targets.csv: there are no rows"),
+        ("graph,y\n", "targets.csv: there are no rows"),
         ("file\na\n", "targets.csv:1: the first column names the files"),
         ("file,y\na,1\nd,0\n", "targets.csv:3: 'd' is no graph file in this folder"),
         ("file,y\na,1\na.json,0\n", "targets.csv:3: a.json is listed twice"),
