@@ -1,6 +1,7 @@
 """Predictions of tables: every row comes back, also those that could not be predicted."""
 
 import csv
+import dataclasses
 import io
 import json
 import shutil
@@ -322,6 +323,15 @@ def test_what_is_not_used_is_said_once_though_a_file_is_bad(tmp_path):
         found, errors, _ = predicted(model, folder)
     assert (len(found), len(errors)) == (11, 1)
     assert sum("the node features are" in str(note.message) for note in notes) == 1
+
+
+def test_graphs_without_the_features_of_the_model_are_no_choice_of_the_user():
+    labelled = tapnet.load_dataset("MUTAG").subset(range(20))
+    model = make_model(labelled)
+    bare = dataclasses.replace(labelled, node_labels=None, node_label_values=None).with_features("degrees")
+    for use in (model.encode, model.predict, model.to_dataset):
+        with pytest.raises(DataError, match="the model reads node labels; MUTAG has none"):
+            use(bare)
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -19,7 +19,7 @@ from torch import Tensor
 from tapnet.data.convert import check_graphs, directions_note, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
-from tapnet.errors import DataError, DataNote
+from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.files import printable, read_regular
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.calibration import calibrate
@@ -547,8 +547,15 @@ class SavedModel:
         if kind == "PyG":  # those cut out of a data set such as the model was trained on have its numbers for labels
             cut = fitted is None or fitted.input == "GraphDataset"
             return from_pyg(graphs, nothing, self.features, self.categories if cut else None, self.card.directed)
-        dataset: GraphDataset = graphs
-        return dataset if dataset.features == self.features else dataset.with_features(self.features)
+        return self._with_own_features(graphs)
+
+    def _with_own_features(self, dataset: GraphDataset) -> GraphDataset:
+        if dataset.features == self.features:
+            return dataset
+        try:
+            return dataset.with_features(self.features)
+        except SettingError:  # which the user has no choice of
+            raise DataError(f"the model reads node {self.features}; {dataset.name} has none") from None
 
     def join_files(self, files: Sequence[FileGraph], name: str) -> GraphDataset:
         """Graphs of files, each read by the names that its nodes' and edges' attributes had in the training data."""
@@ -579,7 +586,7 @@ class SavedModel:
         Raises:
             DataError: if the graphs lack what the model reads.
         """
-        dataset = dataset if dataset.features == self.features else dataset.with_features(self.features)
+        dataset = self._with_own_features(dataset)
         self._check_names(dataset)
         if dataset.directed != self.card.directed:
             ours, theirs = ("directed", "undirected") if self.card.directed else ("undirected", "directed")

@@ -412,7 +412,7 @@ class _Run:
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
         names = dataset.graph_names or range(len(dataset))
         with self._counting(len(dataset), dataset.name) as advance, self.reporting(len(dataset)) as done:
-            dataset = dataset.with_features(self.model.features)
+            dataset = self.model.to_dataset(dataset)
             for number, group in enumerate(self._groups(dataset, lambda i: f"{prefix}{names[i]}", advance)):
                 done(min(GRAPHS_AT_ONCE, len(dataset) - number * GRAPHS_AT_ONCE))
                 if group.graphs:
@@ -432,7 +432,7 @@ class _Run:
                     if not described:
                         warnings.warn(parts.description, stacklevel=2)
                     described = True
-                    dataset = part.dataset.with_features(self.model.features)
+                    dataset = self.model.to_dataset(part.dataset)
                     names = [f"{prefix}{name}" for name in dataset.graph_names or ()]
                     if prefix is None:
                         names = [part.places[i] for i in part.kept]
