@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -550,6 +551,15 @@ def test_what_is_no_finite_number_is_named_with_its_node(number):
     graph = FileGraph.of(plain, "g.json")
     with pytest.raises(DataError, match=r"^g.json: the 'mass' of the node 'b' is .*, where a finite number"):
         join([graph], [NodeSchema((), ("mass",))], name="g")
+
+
+def test_numbers_of_numpy_are_numbers():
+    graphs = []
+    for kinds in ((int, float, str), (np.int64, np.float32, np.str_)):
+        graph = with_attributes(label=kinds[0](3), mass=kinds[1](1.5), tone=kinds[2]("a"))
+        graph.add_edge("a", "b", weight=kinds[1](2.5))
+        graphs.append(FileGraph.of(graph, "g"))
+    assert repr(graphs[0]) == repr(graphs[1])
 
 
 def test_lists_of_numbers_are_of_one_length():

@@ -180,6 +180,7 @@ class FileGraph:
 def _column(values: list[Any]) -> Column:
     if (types := set(map(type, values))) <= {int, float} or types == {str}:  # as most are
         return Column("words" if str in types else "numbers", values)
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
     if all(_is_number(v) for v in values):
         return Column("numbers", values)
     if all(_is_number(v) or isinstance(v, str | bool) for v in values):
