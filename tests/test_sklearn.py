@@ -316,9 +316,21 @@ def test_early_stopping_stops_and_takes_the_best_epoch(families):
     assert np.array_equal(until_best.predict_proba(graphs), model.predict_proba(graphs))
 
 
+def test_early_epochs_may_be_kept_from_being_chosen(families, tmp_path):
+    params = {"lr": 0.05, "early_stopping": True, "validation_fraction": 0.3, "n_iter_no_change": 3}
+    assert small(epochs=200, **params).fit(*families).n_iter_ < 100
+    model = small(epochs=200, select_from=0.5, **params).fit(*families)
+    curve = model.validation_loss_curve_
+    assert model.best_epoch_ == 101 + int(np.argmin(curve[100:]))
+    assert model.n_iter_ == len(curve) == min(200, model.best_epoch_ + 3)
+    model.save(tmp_path / "model")
+    assert TAPClassifier.load(tmp_path / "model").select_from == 0.5
+
+
 @pytest.mark.parametrize(
     ("params", "reason"),
     [
+        ({"select_from": 1.0}, "select_from is at least 0 and below 1"),
         ({"validation_fraction": 0.0}, "validation_fraction is above 0 and below 1"),
         ({"validation_fraction": 0.01}, "0.01 of 30 graphs cannot be held out"),
         ({"n_iter_no_change": 0}, "n_iter_no_change is at least 1"),

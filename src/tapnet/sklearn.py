@@ -120,6 +120,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     schedule: str = "constant"
     ema_decay: float = 0.0
     average_power: float = 0.0
+    select_from: float = 0.0
     features: Features | None = None
     node_label: str | Sequence[str] = "label"
     node_attributes: str = "attributes"
@@ -212,6 +213,8 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 if validation is None:
                     continue
                 validation_losses.append(_validation_loss(model, validation))
+                if trainer.epoch <= trainer.settings.first_choice:
+                    continue
                 if best == 0 or validation_losses[-1] < validation_losses[best - 1]:
                     best, best_weights = trainer.epoch, {k: v.clone() for k, v in model.network.state_dict().items()}
                 elif trainer.epoch - best >= self.n_iter_no_change:
@@ -407,6 +410,8 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
             name has to be there.
         directed: whether edges keep their directions; else an edge in one direction counts for both. A
             ``GraphDataset`` has chosen already.
+        select_from: with ``early_stopping``, the share of the epochs that is over before the part that is held out may
+            choose one, or end the training.
         early_stopping: hold out a stratified part, stop when its loss has not fallen for ``n_iter_no_change``
             epochs, and take the weights of the epoch where it was lowest.
         validation_fraction: of the graphs, held out for that.

@@ -545,6 +545,18 @@ def test_classes_are_written_as_labels_csv_has_them(tmp_path, monkeypatch, capsy
         assert set(classes) <= set(rows[0] if form == "csv" else rows[0]["probabilities"])
 
 
+def test_that_directions_are_not_read_is_said_once_and_changes_nothing_else(trained, new, monkeypatch, capsys):
+    _, run, _ = trained
+    code, before, lines = here(monkeypatch, capsys, "predict", run, new)
+    for file in new.glob("*.graphml"):
+        file.write_text(file.read_text().replace('edgedefault="undirected"', 'edgedefault="directed"'))
+    found = here(monkeypatch, capsys, "predict", run, new)
+    assert found[:2] == (code, before)
+    (note,) = [line for line in found[2] if line not in lines]
+    assert f"{new}/new 0.graphml" in note
+    assert "3 of 6 graphs are directed" in note
+
+
 def test_endings_in_capitals_are_graphs_too(trained, new, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "upper"
     folder.mkdir()

@@ -1,6 +1,7 @@
 """Predictions of tables: every row comes back, also those that could not be predicted."""
 
 import csv
+import dataclasses
 import io
 import json
 import shutil
@@ -324,6 +325,32 @@ def test_what_is_not_used_is_said_once_though_a_file_is_bad(tmp_path):
     assert sum("the node features are" in str(note.message) for note in notes) == 1
 
 
+def test_graphs_without_the_features_of_the_model_are_no_choice_of_the_user():
+    labelled = tapnet.load_dataset("MUTAG").subset(range(20))
+    model = make_model(labelled)
+    bare = dataclasses.replace(labelled, node_labels=None, node_label_values=None).with_features("degrees")
+    for use in (model.encode, model.predict, model.to_dataset):
+        with pytest.raises(DataError, match="the model reads node labels; MUTAG has none"):
+            use(bare)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_what_is_not_used_is_said_once_of_a_folder_and_of_its_files(tmp_path, several):
+    folder = weighted_folder(tmp_path / "g")
+    for file in folder.glob("*.json"):
+        graph = json.loads(file.read_text())
+        for number, node in enumerate(graph["nodes"]):
+            node["mass"] = float(number)
+        file.write_text(json.dumps(graph))
+    model = saved_model(tapnet.load_dataset(folder), tmp_path / "g.safetensors")
+    inputs = sorted(map(str, folder.glob("*.json"))) if several else [str(folder)]
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        assert sum(len(group.graphs) for group in predict_inputs(model, inputs)) == 12
+    (said,) = [str(note.message) for note in notes if "mass" in str(note.message)]
+    assert said.startswith(f"{inputs[0]}: ")
+
+
 # ---- tables of molecules in parts ----
 
 MANY = ["CCO", "C1CC", "", "CN", "OCC", "CCCCO", "[Pu]", "c1ccccc1O", "x", "[Na+].[Cl-]", "CCN", "N", "O=C=O"]
@@ -355,6 +382,28 @@ def test_small_parts_change_no_byte(run, tmp_path, monkeypatch, capfdbinary, wor
     for rows in (1, 3):
         monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", rows)
         assert output_of(monkeypatch, capfdbinary, run, *words) == whole
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_an_unknown_category_is_named_with_the_line_of_its_row(run, tmp_path, monkeypatch, capfdbinary, rows):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", rows)
+    (tmp_path / "new.csv").write_text('smiles,remark\nC1CC,\n\nx,\nCCO,"two\nlines"\nCCS,\n,\nCCBr,\n')
+    code, _, said = output_of(monkeypatch, capfdbinary, run, "new.csv")
+    (note,) = [line for line in said if b"not trained on" in line]
+    assert (code, note.count(b"new.csv:")) == (1, 2)
+    assert b"new.csv:7: " in note
+    assert b"new.csv:9: " in note
+
+
+def test_an_answer_that_is_no_number_is_named_with_the_line_of_its_row(run, tmp_path):
+    model = tapnet.load_model(run)
+    with torch.no_grad():
+        next(model.network.parameters()).fill_(float("nan"))
+    (tmp_path / "new.csv").write_text("smiles\nC1CC\nCCO\n")
+    errors = []
+    assert predict_table(model, tmp_path / "new.csv", on_error=errors.append).predicted == 0
+    assert [str(error).startswith(f"{tmp_path / 'new.csv'}:3: ") for error in errors] == [True]
 
 
 def test_nothing_is_written_of_a_table_without_a_prediction(run, tmp_path, monkeypatch, capfdbinary):

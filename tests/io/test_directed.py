@@ -10,7 +10,8 @@ import torch
 
 from tapnet import GraphDataset, TAPClassifier, cross_validate, load_dataset, load_model
 from tapnet.data.checks import graph_codes
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, DataNote, SettingError
+from tapnet.inference import predict
 from tapnet.io.tu import write_tu
 
 GRAPHS = [
@@ -139,6 +140,36 @@ def test_a_model_remembers_directions(tmp_path):
         loaded.predict(GraphDataset.from_networkx(graphs, y))
     with pytest.warns(UserWarning, match="counts for both"):
         TAPClassifier(epochs=1).fit(graphs, y)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_model_of_undirected_graphs_says_once_that_directions_are_not_read(tmp_path, monkeypatch, directed):
+    monkeypatch.setattr(predict, "GRAPHS_AT_ONCE", 2)
+    folder = write("graphml", tmp_path / "graphs")
+    nx.write_graphml(nx.path_graph(3), folder / "4.graphml")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataNote)
+        TAPClassifier(epochs=1, random_state=0, directed=directed).fit(GRAPHS * 5, ["a", "b"] * 10).save(
+            tmp_path / "model.safetensors"
+        )
+    model = load_model(tmp_path / "model.safetensors")
+    files = [str(folder / f"{i}.graphml") for i in range(5)]
+    for use, count in (
+        (lambda: model.predict(folder), "4 of 5"),
+        (lambda: list(predict.predict_inputs(model, files)), "4 of 5"),
+        (lambda: model.predict(GRAPHS), "4 of 4"),
+        (lambda: model.predict(files[4]), None),
+        (lambda: model.explain(files[0]), files[0]),
+        (lambda: model.explain(GRAPHS[0]), "direct"),
+        (lambda: model.explain(files[4]), None),
+    ):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            use()
+        said = [str(note.message) for note in found if note.category is DataNote and "direct" in str(note.message)]
+        assert len(said) == (count is not None and not directed)
+        assert all(count in note for note in said)
+        assert all(files[0] in note for note in said if count == "4 of 5")
 
 
 def test_a_run_is_trained_and_predicts_with_directions(tmp_path):

@@ -305,6 +305,8 @@ def has_one_way_edges(edge_index: IntArray) -> bool:
 
 def directions_note(what: object, directed: int, graphs: int) -> str:
     """Says that directions are not read."""
+    if graphs == 1:
+        return f"{what} is directed: an edge in one direction counts for both"
     return f"{what}: {directed} of {graphs} graphs are directed: an edge in one direction counts for both"
 
 

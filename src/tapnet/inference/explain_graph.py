@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -19,7 +20,7 @@ from torch import Tensor
 from tapnet.data.convert import check_graphs, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import MixedFeatures
-from tapnet.errors import DataError, DatasetNotFoundError, SettingError, TapnetError
+from tapnet.errors import DataError, DataNote, DatasetNotFoundError, SettingError, TapnetError
 from tapnet.files import check_name, path_exists, printable
 from tapnet.inference.attribution import DEFAULT_METHOD, Method, Probe, check_method, find_target, predicted_targets
 from tapnet.inference.attribution_fidelity import measure_fidelity
@@ -333,7 +334,10 @@ def find_graph(
         if len(graphs) != 1:
             raise DataError(f"one graph is explained at a time, not {len(graphs)}")
         names = list(graphs[0]) if kind_of(graphs) == "NetworkX" else None
-        return FoundGraph(model.to_dataset(graphs), 0, "the graph", node_names=names)
+        data = model.to_dataset(graphs)
+        if not isinstance(graphs, GraphDataset):
+            _show_notes(data)
+        return FoundGraph(data, 0, "the graph", node_names=names)
     text = str(graph)
     check_name(text)
     is_number = re.fullmatch("-?[0-9]{1,18}", text) is not None
@@ -401,11 +405,17 @@ def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> Fo
     if layout.kind == "graphs" and layout.place.is_file():
         graph = read_graph(layout.place)
         data, names = model.join_files([FileGraph.of(graph, str(layout.place))], layout.prefix), list(graph)
+        _show_notes(data)
     else:
         data = load_graphs(model, file, data_dir)
     if len(data) > 1:
         raise SettingError(f"{file} has {len(data)} graphs; which one? Give its number with dataset={file}")
     return FoundGraph(data, 0, data.name, truth=_class_name(model, class_of(file)), node_names=names)
+
+
+def _show_notes(data: GraphDataset) -> None:
+    for note in data.notes:
+        warnings.warn(note, DataNote, stacklevel=3)
 
 
 def _class_name(model: SavedModel, value: Hashable | None, own: str | None = None) -> str | None:

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tapnet.data.convert import check_graphs, kind_of
+from tapnet.data.convert import check_graphs, directions_note, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
-from tapnet.errors import DataError
+from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.files import printable, read_regular
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
 from tapnet.inference.calibration import calibrate
@@ -342,6 +342,7 @@ class SavedModel:
             SettingError: if there were too few graphs for the confidence.
 
         Warns:
+            DataNote: for what is not used of the graphs, such as directions.
             UserWarning: for node categories that no training graph had.
         """
         from tapnet.inference.predict import PredictedGroup, predict_inputs, raise_error
@@ -353,6 +354,8 @@ class SavedModel:
             groups = list(predict_inputs(self, [str(graphs)], on_error=raise_error, **options))
         else:
             dataset = self.to_dataset(check_graphs(graphs))
+            for note in () if isinstance(graphs, GraphDataset) else dataset.notes:
+                warnings.warn(note, DataNote, stacklevel=2)
             numbered = [f"graph {i}" for i in range(len(dataset))]
             encoded = self.encode(dataset, numbered, unseen)
             groups = [PredictedGroup(numbered, self.answer(encoded, confidence))]
@@ -544,8 +547,15 @@ class SavedModel:
         if kind == "PyG":  # those cut out of a data set such as the model was trained on have its numbers for labels
             cut = fitted is None or fitted.input == "GraphDataset"
             return from_pyg(graphs, nothing, self.features, self.categories if cut else None, self.card.directed)
-        dataset: GraphDataset = graphs
-        return dataset if dataset.features == self.features else dataset.with_features(self.features)
+        return self._with_own_features(graphs)
+
+    def _with_own_features(self, dataset: GraphDataset) -> GraphDataset:
+        if dataset.features == self.features:
+            return dataset
+        try:
+            return dataset.with_features(self.features)
+        except SettingError:  # which the user has no choice of
+            raise DataError(f"the model reads node {self.features}; {dataset.name} has none") from None
 
     def join_files(self, files: Sequence[FileGraph], name: str) -> GraphDataset:
         """Graphs of files, each read by the names that its nodes' and edges' attributes had in the training data."""
@@ -555,7 +565,12 @@ class SavedModel:
             edges = edges._replace(categories=self.card.edge_category_names, numbers=numbers)
         names = self.card.node_categories, self.card.attribute_names
         schemas = [NodeSchema.named(file, *names) for file in files]
-        return join(files, schemas, name=name, edges=edges, features=self.features, directed=self.card.directed)
+        options: dict[str, Any] = {"features": self.features, "directed": self.card.directed}
+        dataset = join(files, schemas, name=name, edges=edges, **options)
+        one_way = 0 if self.card.directed else sum(file.is_one_way for file in files)
+        of = name if len(files) > 1 else files[0].file
+        notes = (directions_note(of, one_way, len(files)),) if one_way else ()
+        return replace(dataset, notes=(*notes, *dataset.notes))
 
     def encode(
         self, dataset: GraphDataset, names: Sequence[str] | None = None, unseen: UnseenCategories | None = None
@@ -571,7 +586,7 @@ class SavedModel:
         Raises:
             DataError: if the graphs lack what the model reads.
         """
-        dataset = dataset if dataset.features == self.features else dataset.with_features(self.features)
+        dataset = self._with_own_features(dataset)
         self._check_names(dataset)
         if dataset.directed != self.card.directed:
             ours, theirs = ("directed", "undirected") if self.card.directed else ("undirected", "directed")

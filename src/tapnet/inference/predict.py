@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tapnet.data._molecule_arrays import why_not_valid
 from tapnet.data.checks import features_note
+from tapnet.data.convert import directions_note
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import DataError, DataNote, DatasetNotFoundError, TapnetError
 from tapnet.files import path_exists, printable, reading
@@ -133,6 +134,8 @@ def predict_inputs(
                 yield from run.of_files(layout.place, file_names(layout.place), prefix)
         except TapnetError as error:
             run.on_error(error)
+    if run.directed.one_way:
+        warnings.warn(run.directed.note, DataNote, stacklevel=2)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
 
@@ -246,16 +249,15 @@ def predict_table_parts(
     names = tuple(map(str, (model.card.class_names or model.classes) if classes else model.card.target_names or ()))
     added = ["prediction", *(f"p({name})" for name in names)] if classes else [f"predicted {name}" for name in names]
     added = _free_names([*added, *uncertainty_columns(model, names, confidence)], table.header)
-    molecules = 0
     for part, groups in run.of_molecules(table, None):
         cells: dict[int, list[str]] = {}
+        number_of = {place: number for number, place in enumerate(part.places)}
         for group in groups:
             sure = uncertainty_values(model, names, group.answers)
             for name, row, more in zip(group.graphs, group.probabilities.tolist(), sure, strict=True):
                 best = [names[row.index(max(row))]] if classes else []
-                number = part.kept[int(name) - molecules]
-                cells[number] = [*best, *(f"{value:.6g}".replace(".", point) for value in row), *as_cells(more, point)]
-        molecules += len(part.kept)
+                said = (f"{value:.6g}".replace(".", point) for value in row)
+                cells[number_of[name]] = [*best, *said, *as_cells(more, point)]
         own_rows = part.rows
         if table.is_sdf:  # a MOL block has some thirty lines
             own_smiles = {} if part.dataset is None else dict(zip(part.kept, part.dataset.smiles or (), strict=True))
@@ -346,27 +348,42 @@ def as_cells(values: Mapping[str, Any], point: str = ".") -> list[str]:
     return cells
 
 
-def _namer(names: Sequence[str], prefix: str | None, first: int) -> Callable[[int], str]:
-    return lambda i: str(first + i) if prefix is None else f"{prefix}{names[i]}"
-
-
 def raise_error(error: TapnetError) -> None:
     """What to do with an error, where the first one is to end a prediction."""
     raise error
 
 
-def _note_unused(dataset: GraphDataset, model: SavedModel) -> bool:
-    """Whether there was something to say."""
+def _note_unused(dataset: GraphDataset, model: SavedModel, what: str = "") -> bool:
+    """Whether there was something to say, of the data set or what it is called."""
     note = features_note(dataset, reads_edges=model.network.reads_edges)
     if note:
-        warnings.warn(f"{printable(dataset.name)}: {note}", DataNote, stacklevel=2)
+        warnings.warn(f"{printable(what or dataset.name)}: {note}", DataNote, stacklevel=2)
     return bool(note)
 
 
 _COUNTED = ("categories", "node_label_values", "edge_label_values")  # what the note counts of a data set
 
 
-class _Run(NamedTuple):
+@dataclass
+class _Directed:
+    """Counts files of graphs, and those whose edges have directions that the model does not read."""
+
+    graphs: int = 0
+    one_way: int = 0
+    first: str = ""
+
+    def add(self, files: Sequence[FileGraph]) -> None:
+        found = [file.file for file in files if file.is_one_way]
+        self.graphs, self.one_way = self.graphs + len(files), self.one_way + len(found)
+        self.first = self.first or next(iter(found), "")
+
+    @property
+    def note(self) -> str:
+        return directions_note(self.first + ", …" * (self.one_way > 1), self.one_way, self.graphs)
+
+
+@dataclass
+class _Run:
     model: SavedModel
     unseen: UnseenCategories
     allow_unknown: bool
@@ -374,6 +391,8 @@ class _Run(NamedTuple):
     show_progress: bool
     confidence: float | None
     on_left_out: Callable[[int], None]
+    directed: _Directed = field(default_factory=_Directed)
+    noted: bool = False  # what is not used of files
 
     @contextmanager
     def reporting(self, graphs: int) -> Iterator[Callable[[int], None]]:
@@ -393,7 +412,7 @@ class _Run(NamedTuple):
     def of_dataset(self, dataset: GraphDataset, prefix: str) -> Iterator[PredictedGroup]:
         names = dataset.graph_names or range(len(dataset))
         with self._counting(len(dataset), dataset.name) as advance, self.reporting(len(dataset)) as done:
-            dataset = dataset.with_features(self.model.features)
+            dataset = self.model.to_dataset(dataset)
             for number, group in enumerate(self._groups(dataset, lambda i: f"{prefix}{names[i]}", advance)):
                 done(min(GRAPHS_AT_ONCE, len(dataset) - number * GRAPHS_AT_ONCE))
                 if group.graphs:
@@ -403,23 +422,25 @@ class _Run(NamedTuple):
     def of_molecules(
         self, parts: MoleculeParts, prefix: str | None
     ) -> Iterator[tuple[MoleculePart, list[PredictedGroup]]]:
-        """Without a prefix molecules are called by their numbers."""
-        first, last = 0, None
+        """Without a prefix molecules are called by the places of their rows."""
+        described, last = False, None
         values: dict[str, set[Hashable]] = {key: set() for key in _COUNTED}
         with self._counting(parts.num_rows, parts.name) as advance:
             for part in parts:
                 groups: list[PredictedGroup] = []
                 if part.dataset is not None:
-                    if not first:
+                    if not described:
                         warnings.warn(parts.description, stacklevel=2)
-                    dataset = part.dataset.with_features(self.model.features)
-                    name_of = _namer(dataset.graph_names or (), prefix, first)
-                    groups = list(self._groups(dataset, name_of, advance))
+                    described = True
+                    dataset = self.model.to_dataset(part.dataset)
+                    names = [f"{prefix}{name}" for name in dataset.graph_names or ()]
+                    if prefix is None:
+                        names = [part.places[i] for i in part.kept]
+                    groups = list(self._groups(dataset, names.__getitem__, advance))
                     if any(group.graphs for group in groups):
                         last = dataset
                     for key, found in values.items():
                         found.update(getattr(dataset, key) or ())
-                    first += len(dataset)
                 left_out = len(part.rows) - len(part.kept)
                 advance(left_out)
                 self.on_left_out(left_out)
@@ -440,7 +461,7 @@ class _Run(NamedTuple):
 
     def of_files(self, folder: Place, names: Sequence[str], prefix: str) -> Iterator[PredictedGroup]:
         group: list[tuple[str, FileGraph]] = []
-        nodes, noted = 0, False
+        nodes, what = 0, str(folder / names[0] if len(names) == 1 else folder)
         with self._counting(len(names), folder.name) as advance:
             for number, name in enumerate(names, 1):
                 try:
@@ -451,7 +472,7 @@ class _Run(NamedTuple):
                 full = len(group) == GRAPHS_AT_ONCE or nodes > NODES_AT_ONCE
                 if group and (full or number == len(names)):
                     for predicted, dataset in self._of_group(group):
-                        noted = noted or (bool(predicted.graphs) and _note_unused(dataset, self.model))
+                        self.noted = self.noted or (bool(predicted.graphs) and _note_unused(dataset, self.model, what))
                         yield predicted
                     group, nodes = [], 0
                 advance(1)
@@ -461,11 +482,14 @@ class _Run(NamedTuple):
         names, graphs = [name for name, _ in group], [graph for _, graph in group]
         try:
             dataset = self.model.join_files(graphs, graphs[0].file if len(group) == 1 else "graphs")
-            return [(self._predicted(dataset, names), dataset)]
+            found = [(self._predicted(dataset, names), dataset)]
         except TapnetError as error:
             if len(group) == 1:
                 self.on_error(error)
             return [one for pair in group for one in self._of_group([pair])] if len(group) > 1 else []
+        if not self.model.card.directed:
+            self.directed.add(graphs)
+        return found
 
     def _predicted(self, dataset: GraphDataset, names: list[str]) -> PredictedGroup:
         encoded = self.model.encode(dataset, names, self.unseen)

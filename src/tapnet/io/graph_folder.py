@@ -22,8 +22,9 @@ import gc
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 # as GraphDataset.to_networkx calls them
 NEVER = (1 << 31) - 1
+LARGEST = float(np.finfo(np.float32).max)
 LABEL, ATTRIBUTES, WEIGHT, SELF_LOOP = "label", "attributes", "weight", "self_loop"
 IDENTIFIERS = ("id", "name")  # texts that say which node or edge it is, not of which kind
 LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; nodes and ends of edges of a part
@@ -88,7 +90,6 @@ class FileGraph:
     lacking: Mapping[str, str] = field(default_factory=dict)  # attributes of some nodes, and the first without it
     edge_columns: Mapping[str, Column] = field(default_factory=dict)
     wrong_edges: Mapping[str, str] = field(default_factory=dict)  # what some edges lack, and the first of these
-    wrong_weight: str = ""  # the first weight that is no number, in a sentence
     directed: bool = False
     names: Sequence[Any] = ()  # of the nodes
 
@@ -98,8 +99,6 @@ class FileGraph:
         graph = read_plain_graph(file)
         if not isinstance(graph, PlainGraph):
             return cls.of(graph, str(file))
-        if not all(math.isfinite(_number(value)) for value in graph.edge_columns.get(WEIGHT, ())):
-            return cls.of(read_graph(file), str(file))
         columns, edge_columns = (
             {name: _column(values) for name, values in of.items()} for of in (graph.node_columns, graph.edge_columns)
         )
@@ -127,12 +126,6 @@ class FileGraph:
             if times < len(edges)
         }
         edge_columns = {a: _column([row[a] for *_, row in edges]) for a, times in count.items() if times == len(edges)}
-        wrong = (
-            f"{file}: the {WEIGHT!r} of the edge from {u!r:.40} to {v!r:.40} is {row[WEIGHT]!r:.40}, "
-            "where a finite number belongs"
-            for u, v, row in edges
-            if WEIGHT in edge_columns and not math.isfinite(_number(row[WEIGHT]))
-        )
         return cls(
             file,
             len(graph),
@@ -142,10 +135,14 @@ class FileGraph:
             lacking=lacking,
             edge_columns=edge_columns,
             wrong_edges=lacking_edges,
-            wrong_weight=next(wrong, ""),
             directed=graph.is_directed(),
             names=list(graph),
         )
+
+    @cached_property
+    def is_one_way(self) -> bool:
+        """Whether some edge has one direction only."""
+        return self.directed and has_one_way_edges(self.edge_index)
 
     def with_both_directions(self) -> FileGraph:
         """The same, with the reverse of each edge where edges have no direction."""
@@ -155,7 +152,7 @@ class FileGraph:
         columns = {name: Column(kind, [*values, *values]) for name, (kind, values) in self.edge_columns.items()}
         return replace(self, edge_index=ends, edge_columns=columns, directed=True)
 
-    def name_of(self, what: str, position: int) -> str:
+    def name_of(self, what: Literal["node", "edge"], position: int) -> str:
         """What the file calls a node; of an edge, its ends."""
         if what == "node":
             return f"{str(self.names[position])!r:.40}"
@@ -183,13 +180,14 @@ class FileGraph:
 def _column(values: list[Any]) -> Column:
     if (types := set(map(type, values))) <= {int, float} or types == {str}:  # as most are
         return Column("words" if str in types else "numbers", values)
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
     if all(_is_number(v) for v in values):
         return Column("numbers", values)
     if all(_is_number(v) or isinstance(v, str | bool) for v in values):
         return Column("words", [str(v).lower() if isinstance(v, bool) else v for v in values])
     if all(isinstance(v, list) and all(map(_is_number, v)) for v in values) and len({len(v) for v in values}) == 1:
         return Column("vectors", values)
-    return Column("other", ())
+    return Column("other", values)
 
 
 def _is_number(value: Any) -> bool:
@@ -417,15 +415,13 @@ class EdgeSchema(NamedTuple):
             The schema.
 
         Raises:
-            DataError: Every edge has a weight, and one is not a number; or some edges have no such category.
+            DataError: Some edges have no such category.
         """
         with_edges = [g for g in graphs if g.edge_index.size]
         if not with_edges:
             return cls()
         kinds, from_text = _common_kinds([g.edge_columns for g in with_edges])
         weight = WEIGHT in kinds and WEIGHT not in (categories or ())
-        if weight and (wrong := next((g.wrong_weight for g in with_edges if g.wrong_weight), "")):
-            raise DataError(wrong)
         if categories is None:
             texts = [name for name, kind in kinds.items() if "words" in kind and kind <= {"words", "numbers"}]
             texts = [name for name in texts if name not in IDENTIFIERS]
@@ -565,7 +561,7 @@ def _partial_attribute(graphs: Sequence[FileGraph]) -> str:
 
 
 def _matrix(
-    graphs: Sequence[FileGraph], chosen: Sequence[Sequence[tuple[str, Column]]], of: str
+    graphs: Sequence[FileGraph], chosen: Sequence[Sequence[tuple[str, Column]]], of: Literal["node", "edge"]
 ) -> NDArray[np.float32]:
     """[N, F], the numbers of all nodes (or edges) from some columns of each graph, which must be as many in each."""
     parts: list[NDArray[np.float32]] = []
@@ -582,10 +578,10 @@ def _matrix(
 
 
 def _labels(
-    graphs: Sequence[FileGraph], names: Sequence[str], columns: Sequence[Sequence[Column]], of: str
+    graphs: Sequence[FileGraph], names: Sequence[str], columns: Sequence[Sequence[Column]], of: Literal["node", "edge"]
 ) -> list[Hashable]:
     """The category of all nodes (or edges); of several, tuples of text, whichever way a file wrote numbers."""
-    found = [_categories(graphs, column, f"{name!r} of {_A[of]}") for name, column in zip(names, columns, strict=True)]
+    found = [_categories(graphs, name, column, of) for name, column in zip(names, columns, strict=True)]
     return found[0] if len(found) == 1 else list(zip(*(map(plain_text, values) for values in found), strict=True))
 
 
@@ -597,33 +593,34 @@ def plain_text(value: Hashable) -> str:
     return str(int(value)) if whole else str(value)  # type: ignore[call-overload]
 
 
-def _categories(graphs: Sequence[FileGraph], columns: Sequence[Column], what: str) -> list[Hashable]:
+def _categories(
+    graphs: Sequence[FileGraph], name: str, columns: Sequence[Column], of: Literal["node", "edge"]
+) -> list[Hashable]:
     """The categories of all graphs; "1" in one file and 1 in another are one."""
     found: list[Hashable] = [value for column in columns for value in column.values]
     types = set(map(type, found))
-    has_floats = any(issubclass(t, float) for t in types)
-    for graph, (kind, values) in zip(graphs, columns, strict=True):
-        not_finite = has_floats and any(isinstance(v, float) and not math.isfinite(v) for v in values)
-        if kind not in ("words", "numbers") or not_finite:
-            raise DataError(f"{graph.file}: the {what}, its category, is text or a number")
+    if types - {str, int}:
+        for graph, column in zip(graphs, columns, strict=True):
+            for position, value in enumerate(column.values):
+                if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+                    what = f"the {name!r} of the {of} {graph.name_of(of, position)} is {value!r:.40}"
+                    raise DataError(f"{graph.file}: {what}, where text or a number belongs")
     return list(map(str, found)) if len({issubclass(t, str) for t in types}) == 2 else found
 
 
-def _floats(graph: FileGraph, name: str, column: Column, of: str) -> NDArray[np.float32]:
-    numbers = list(map(_number, column.values)) if column.kind == "words" else column.values  # stored as text
-    if column.kind == "other" or (column.kind == "words" and any(map(math.isnan, numbers))):
-        raise DataError(f"{graph.file}: the attribute {name!r} of {_A[of]} is no number")
-    try:
-        with np.errstate(over="ignore"):  # becomes infinite, which is refused
+def _floats(graph: FileGraph, name: str, column: Column, of: Literal["node", "edge"]) -> NDArray[np.float32]:
+    """Numbers of nodes or edges, also those that are stored as text; a DataError names the first that is none."""
+    numbers = list(map(_number, column.values)) if column.kind == "words" else column.values
+    if column.kind != "other":
+        with suppress(OverflowError), np.errstate(over="ignore"):  # becomes infinite, which is refused
             values = np.asarray(numbers, dtype=np.float64).astype(np.float32)
-        if np.isfinite(values).all():
-            return values
-    except OverflowError:
-        pass
-    raise DataError(f"{graph.file}: the attribute {name!r} of {_A[of]} is NaN, infinite or too large")
-
-
-_A = {"node": "a node", "edge": "an edge"}
+            if np.isfinite(values).all():
+                return values
+    for position, value in enumerate(column.values):
+        if not all(abs(_number(one)) <= LARGEST for one in (value if isinstance(value, list) else [value])):
+            who = f"the {of} {graph.name_of(of, position)}"
+            raise DataError(f"{graph.file}: the {name!r} of {who} is {value!r:.40}, where a finite number belongs")
+    raise DataError(f"{graph.file}: {name!r} is not as many numbers at every {of}")
 
 
 def _self_loops(graphs: Sequence[FileGraph]) -> list[bool] | None:
@@ -764,7 +761,7 @@ class _Files(NamedTuple):
         schema = NodeSchema.of(graphs, self.chosen.node_label, all_texts=self.chosen.all_texts)
         if edges is None or any(g.edge_index.size for g in graphs):
             edges = EdgeSchema.of(graphs, self.chosen.edge_label)
-        one_way = sum(g.directed and has_one_way_edges(g.edge_index) for g in graphs)
+        one_way = sum(g.is_one_way for g in graphs)
         options: dict[str, Any] = {"name": self.of, "source": self.source, "directed": self.directed}
         dataset = join(graphs, [schema] * len(graphs), edges=edges, **options)
         for graph in graphs:

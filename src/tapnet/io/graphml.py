@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -71,6 +71,7 @@ def parse_graphml(content: bytes, name: str, check_size: Callable[[int, int], No
             warnings.simplefilter("ignore")  # ports and keys without a type, which do no harm
             graph = _read_graphml(content)
     except (nx.NetworkXException, SyntaxError, ValueError, KeyError, TypeError, AttributeError) as error:
+        _name_line(content, name)
         raise DataError(f"{name}: not a GraphML graph ({printable(error):.200})") from None
     if set(graph) != found.nodes:
         raise DataError(f"{name}: a <node> that is not directly in the <graph>")
@@ -152,13 +153,16 @@ def _element(tag: str, attributes: tuple[str, ...], keys: tuple[str, ...]) -> re
     return re.compile(rf"<{tag}{given}{S}*(?:>{data}{S}*</{tag}>" + (")" if keys else "|/>)"))
 
 
-class _Booleans(dict[str, bool]):
-    """Words for true and false, also with white space around them, as igraph writes them."""
+def _boolean(text: str) -> bool:
+    """True or false, also with white space around it, as igraph writes it."""
+    return {"true": True, "false": False, "1": True, "0": False}[text.strip().lower()]
 
-    def __missing__(self, word: str) -> bool:
-        if word == word.strip():
-            raise KeyError(f"{word!r:.40} where true or false belongs")
-        return self[word.strip()]
+
+class _Booleans(dict[str, bool]):
+    """What ``_boolean`` makes of each text."""
+
+    def __missing__(self, text: str) -> bool:
+        return _boolean(text)
 
 
 def _read_graphml(content: bytes) -> nx.Graph:
@@ -167,7 +171,7 @@ def _read_graphml(content: bytes) -> nx.Graph:
     from networkx.readwrite.graphml import GraphMLReader
 
     reader = GraphMLReader()
-    reader.convert_bool = _Booleans(reader.convert_bool)
+    reader.convert_bool = _Booleans()
     graphs = list(reader(string=content)) or list(reader(string=NAMELESS.sub(NAMED, content, count=1)))
     if not graphs:
         raise nx.NetworkXError("no <graph> in the name space of GraphML")
@@ -217,3 +221,54 @@ def _scan(content: bytes, name: str) -> _Found:
     except (ValueError, LookupError) as error:  # an encoding that nobody knows
         raise DataError(f"{name}: not XML ({error})") from None
     return found
+
+
+WANTED: dict[Any, str] = {int: "a whole number", float: "a number", _boolean: "true or false"}
+ALL_TYPES = TYPES | {"boolean": _boolean, "integer": int, "yfiles": str}  # that NetworkX reads
+
+
+def _name_line(content: bytes, name: str) -> None:
+    """Raises a DataError that names the line of what NetworkX refused in well-formed XML, where it is found."""
+    keys: dict[str | None, tuple[str | None, Any]] = {}  # the name and type of each
+    key: str | None = None
+    text: list[str] | None = None  # of the value that is being read
+    directed, line = "false", 0
+
+    def wrong(reason: str) -> NoReturn:
+        raise DataError(f"{name}:{line}: {reason}") from None
+
+    def start(tag: str, values: dict[str, str]) -> None:
+        nonlocal directed, key, line, text
+        kind, line = tag.rpartition(" ")[2], parser.CurrentLineNumber
+        if kind == "key":
+            key, word = values.get("id"), "yfiles" if "yfiles.type" in values else values.get("attr.type", "string")
+            if word not in ALL_TYPES:
+                wrong(f"the key {key!r:.40} has the type {word!r:.40}, which is none of {', '.join(TYPES)} and boolean")
+            keys[key] = values.get("attr.name", key), ALL_TYPES[word]
+        elif kind == "data":
+            key = values.get("key")
+            if key not in keys:
+                wrong(f"there is no key {key!r:.40}")
+        elif kind == "graph":
+            directed = str(values.get("edgedefault") == "directed").lower()
+        elif kind == "edge" and {directed, values.get("directed", directed)} == {"true", "false"}:
+            wrong("the graph has directed and undirected edges, where all belong to one kind")
+        text = [] if kind in ("data", "default") else None
+
+    def end(tag: str) -> None:
+        nonlocal text
+        if text or (text is not None and tag.endswith("default")):
+            (attribute, read), value = keys.get(key, (key, str)), "".join(text)
+            try:
+                read(value)
+            except (ValueError, KeyError):
+                wrong(f"{attribute!r:.40} is {value!r:.40}, where {WANTED[read]} belongs")
+        text = None
+
+    def characters(part: str) -> None:
+        if text is not None:
+            text.append(part)
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, characters
+    parser.Parse(content, True)

@@ -69,11 +69,13 @@ class MoleculePart(NamedTuple):
         rows: ``[R]`` the cells of each row.
         dataset: The molecules of these rows; None where none is valid.
         kept: ``[G]`` the row, of these, of each molecule.
+        places: ``[R]`` the file and the line in which each row begins, for messages.
     """
 
     rows: list[list[str]]
     dataset: GraphDataset | None
     kept: list[int]
+    places: list[str]
 
 
 @contextmanager
@@ -281,7 +283,7 @@ class MoleculeParts:
     def _parts(self, chunks: Iterator[Chunk]) -> Iterator[MoleculePart]:
         from tapnet.data.molecules import is_mixture, molecule_codes, molecule_notes
 
-        waiting: list[list[str]] = []
+        waiting: list[Row] = []
         valid: list[int] = []  # the rows, of those that wait, with a valid molecule
         read = molecule_arrays([])
         empty, invalid = LeftOut("without a molecule"), LeftOut("not valid")
@@ -292,7 +294,8 @@ class MoleculeParts:
             """The part with so many molecules and rows, which need to wait no more."""
             nonlocal waiting, valid, read
             own, read = read.split(count)
-            found = MoleculePart(waiting[:rows], self._dataset(own, waiting, valid[:count]), valid[:count])
+            cells, places = [row for _, row in waiting[:rows]], [f"{self.path}:{line}" for line, _ in waiting[:rows]]
+            found = MoleculePart(cells, self._dataset(own, cells, valid[:count]), valid[:count], places)
             codes.append(np.zeros(rows, np.uint64))
             if found.dataset is not None:
                 codes[-1][found.kept] = molecule_codes(found.dataset, own) | np.uint64(1)  # 0: no molecule
@@ -306,7 +309,7 @@ class MoleculeParts:
                 if i not in good:
                     (invalid if text else empty).add(f"line {line}", text)
             valid += [len(waiting) + i for i in sorted(good)]
-            waiting += [row for _, row in chunk]
+            waiting += chunk
             new = found.valid()
             read = MoleculeArrays.join([read, new])
             molecules += len(good)

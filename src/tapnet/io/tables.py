@@ -41,7 +41,7 @@ INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
 EXCEL_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?', re.IGNORECASE)
 NO_SEPARATOR = re.compile(r'"[^"]*"|(?<=\d),(?=\d)')  # what is quoted, and decimal commas
 SHOWN = 3  # files or rows in a note
-NO_ROWS = "a table has a header and one row for each entry"
+NO_ROWS = "there are no rows; a table has a header and one row for each entry"
 
 
 # ---- any table ----
