@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from inspect import unwrap
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from scipy.sparse import csr_array
 
 from tapnet._loops import clusters, csr, refinement, rows, segments
 from tapnet._loops.ranges import offsets
+from tapnet.data.batch import GraphBatch
+from tapnet.ops import csr as ops_csr
 
 seeds = st.integers(0, 10**6)
 sizes_of_segments = st.lists(st.integers(0, 12), min_size=1, max_size=8)
@@ -120,6 +123,17 @@ def test_inverse_degrees(graph, dtype):
     plain = 1 / (dense_of(*graph).sum(1).to(dtype) + 1)
     assert torch.equal(ours[:, 0], plain)
     torch.testing.assert_close(csr.inverse_degree(rowptr, torch.float16)[:, 0], plain.half())
+
+
+@given(edges(), st.integers(1, 20), seeds, floats, st.booleans())
+def test_few_neighbors_are_summed_to_the_bits_of_many(graph, channels, seed, dtype, transpose):
+    edge_index, n = graph
+    h = torch.randn(n, channels, generator=generator(seed), dtype=dtype)
+    batch = GraphBatch.from_edge_index(h, edge_index)
+    few = ops_csr.neighbor_sum(h, batch, transpose=transpose)
+    with mock.patch.object(ops_csr, "FEW", -1):
+        many = ops_csr.neighbor_sum(h, batch, transpose=transpose)
+    assert_identical([few], [many])
 
 
 # ---- segments ----

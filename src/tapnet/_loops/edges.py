@@ -1,10 +1,25 @@
-"""Messages along edges that carry something. The plain version, of which autograd makes the gradient, is in ops."""
+"""Sums over neighbours, and of messages along edges that carry something. Plain versions, for any device, are in ops."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 
 from tapnet._loops.jit import Array, kernel
+
+
+@partial(kernel, in_training="i4[::1], i4[::1], f4[:, ::1], f4[:, ::1]")
+def neighbor_sum(rowptr: Array, col: Array, h: Array, out: Array) -> None:
+    """Fills ``out`` with AH."""
+    for i in range(len(out)):
+        row = out[i]
+        for c in range(len(row)):
+            row[c] = h.dtype.type(0)
+        for e in range(rowptr[i], rowptr[i + 1]):
+            other = h[col[e]]
+            for c in range(len(row)):
+                row[c] += other[c]
 
 
 @kernel
