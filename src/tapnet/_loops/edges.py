@@ -1,4 +1,4 @@
-"""Sums over neighbours, and of messages along edges that carry something. Plain versions, for any device, are in ops."""
+"""Sums over neighbours, and of messages along edges that carry something. Plain versions are in ops."""
 
 from __future__ import annotations
 
