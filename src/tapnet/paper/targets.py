@@ -117,7 +117,7 @@ TARGETS: dict[str, Target] = {
         Target(
             "pools",
             "All pooling layers in TAPNet's architecture",
-            (*SMALL, "DD", "COLLAB", "REDDIT-BINARY"),
+            (*SMALL, "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI5K"),
             (*_POOLS, *map(_net, ("sag", "eigen", "haar")), _without("w/o TAP"), TAPNET),
             on_page=False,
         ),
