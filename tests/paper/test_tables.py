@@ -117,7 +117,7 @@ def test_the_table_of_connectivity_has_a_line_for_each_layer(cells_of):
 
 def test_connectivity_at_a_glance_has_the_numbers_of_the_layers(cells_of):
     target = TARGETS["connectivity"]
-    cells = cells_of(target, ["PTC", "IMDB-MULTI", "REDDIT-MULTI5K"], ["paper"], Store(RESULTS).results())
+    cells = cells_of(target, ["PTC", "IMDB-MULTI", "REDDIT-MULTI12K"], ["paper"], Store(RESULTS).results())
     (glance,) = overview(target, cells, {})
     assert glance.header == ("", "PTC", "IMDB-MULTI")
     rows = {name: values for name, *values in glance.rows}
