@@ -116,6 +116,7 @@ class _TAPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     connectivity_end: float | None = None
     ensemble_size: int = 1
     classifier_heads: int = 1
+    readout_norm: bool = False
     optimizer: str = "adam"
     schedule: str = "constant"
     ema_decay: float = 0.0
@@ -398,7 +399,7 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
     Args:
         epochs, batch_size, lr, weight_decay, optimizer, schedule, ema_decay, average_power: as ``TrainingSettings``
             says.
-        hidden_channels … classifier_heads: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
+        hidden_channels … readout_norm: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
             ``pool`` and ``conv`` are a name, ``"package.module:Class"``, which is imported, or a class.
         features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
             labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.

@@ -300,3 +300,21 @@ def test_each_head_of_the_classifier_learns_from_its_own_error(mutag, ensemble_s
     alone = torch.stack([mean_loss(model, rows, batch.y) for rows in heads]).mean()
     torch.testing.assert_close(mean_loss(model, logits, batch.y) + auxiliary, alone)
     assert "classifier_heads" not in TAPNetSettings().to_dict()  # keys of stored trials
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_scaled_readouts_are_the_batch_norm_of_their_asinh(mutag, heads):
+    torch.manual_seed(0)
+    model = TAPNet(7, 2, classifier_heads=heads, readout_norm=True, dropout=0.0, classifier_dropout=0.0)
+    batch = mutag.batch(range(20))
+    read = model.embed(batch).detach()
+    scaled = read.double().asinh()
+    scaled = (scaled - scaled.mean(0)) / (scaled.var(0, unbiased=False) + model.classifier.norm.eps).sqrt()
+    inputs = []
+    model.classifier.hidden.register_forward_pre_hook(lambda _, given: inputs.append(given[0].double()))
+    model.train().outputs(batch).logits.sum().backward()
+    torch.testing.assert_close(inputs[0], scaled, atol=1e-4, rtol=1e-4)
+    assert model.classifier.norm.weight.grad is not None
+    one_by_one = torch.cat([model.eval()(mutag.batch([i])) for i in range(20)])
+    torch.testing.assert_close(one_by_one, model(batch), atol=1e-4, rtol=1e-4)  # a prediction is of a graph alone
+    assert "readout_norm" not in TAPNetSettings().to_dict()  # keys of stored trials

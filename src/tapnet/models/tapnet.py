@@ -22,6 +22,7 @@ from tapnet.nn.conv.gcn import GraphConv
 from tapnet.nn.conv.registry import find_conv, is_given_edges, make_conv, reads_edges, reads_weights
 from tapnet.nn.linear import Affine
 from tapnet.nn.link import LinkReading
+from tapnet.nn.norm import BatchNorm
 from tapnet.nn.pool.base import Pooled, PoolSetup
 from tapnet.nn.pool.registry import find_name, resolve
 from tapnet.nn.similarity import Similarity
@@ -71,6 +72,7 @@ class TAPNetSettings(Settings):
         connectivity_end: λ in the last epoch, to which it goes evenly from ``connectivity`` in the first; or null.
         ensemble_size: networks that are trained side by side; the logits are the means of theirs.
         classifier_heads: classifiers on the same readouts; the logits are the means of theirs.
+        readout_norm: whether asinh and a batch norm scale the readouts before they are classified.
     """
 
     hidden_channels: Count = 48
@@ -97,10 +99,11 @@ class TAPNetSettings(Settings):
     connectivity_end: float | None = None
     ensemble_size: Annotated[int, Field(ge=1, le=100)] = 1
     classifier_heads: Annotated[int, Field(ge=1, le=100)] = 1
+    readout_norm: bool = False
 
     ADDED_LATER = (
         *("conv", "readout", "heads", "vote_scale", "learn_connectivity", "edge_votes", "ensemble_size"),
-        *("connectivity_end", "classifier_heads"),
+        *("connectivity_end", "classifier_heads", "readout_norm"),
     )
 
     @property
@@ -171,7 +174,7 @@ class TAPNet(GraphClassifier):
     With ``ensemble_size=K`` it is K such networks with initial weights of their own, and its logits are the means of
     theirs. The auxiliary loss then has a term that makes each of them learn from its own error. Levels, embeddings
     and pooling layers are those of the first. ``classifier_heads=K`` does the same with classifiers, which share the
-    readouts and so cost little.
+    readouts and so cost little. ``readout_norm=True`` scales the readouts, which large graphs need to be learned fast.
 
     Args:
         in_channels (int): the number of categories, or of float features.
@@ -227,7 +230,7 @@ class TAPNet(GraphClassifier):
         self.convs = nn.ModuleList(conv(width, hidden_channels) for width in [hidden_channels, *pooled][: len(pools)])
         widths = [hidden_channels, *pooled]
         read = 3 * (sum(widths) if s.readout == "all" else widths[-1])
-        dense = (s.activation, s.classifier_dropout, s.classifier_heads)
+        dense = (s.activation, s.classifier_dropout, s.classifier_heads, s.readout_norm)
         self.classifier = Classifier(read, s.classifier_channels, num_classes, *dense)
         one = s.replace(ensemble_size=1).to_dict()
         shape: dict[str, Any] = {"mean_nodes": mean_nodes, "edge_channels": edge_channels}
@@ -338,6 +341,10 @@ class EmbeddingConv(nn.Module):
 class Classifier(nn.Module):
     """Two dense layers with dropout on both inputs; or the mean of several such heads, with weights of their own.
 
+    With ``norm``, asinh and a batch norm come first: sums over the nodes of large graphs are thousands of times what
+    maxima and means are, and differ as much from graph to graph. asinh leaves small values as they are and takes the
+    logarithm of large ones.
+
     Args:
         in_channels: the size of what is classified.
         hidden_channels: units of the hidden layer of each head.
@@ -345,6 +352,7 @@ class Classifier(nn.Module):
         activation: of the hidden layer.
         dropout: on the inputs of both layers.
         heads: K.
+        norm: whether the input is scaled.
 
     Attributes:
         hidden: the first layers of all heads, one after the other.
@@ -359,8 +367,10 @@ class Classifier(nn.Module):
         activation: Activation,
         dropout: float,
         heads: int = 1,
+        norm: bool = False,
     ) -> None:
         super().__init__()
+        self.norm = BatchNorm(in_channels) if norm else None
         self.hidden = nn.Linear(in_channels, heads * hidden_channels)
         self.out = nn.Linear(hidden_channels, heads * num_classes)
         self.activation, self.dropout, self.heads = activation, dropout, heads
@@ -380,6 +390,7 @@ class Classifier(nn.Module):
         return self._outputs(self._hidden(x))
 
     def _hidden(self, x: Tensor) -> Tensor:
+        x = x if self.norm is None else self.norm(x.asinh())
         h = self.hidden(dropout(x, self.dropout, self.training))
         h = nn.functional.relu(h) if self.activation == "relu" else nn.functional.elu(h)
         return dropout(h, self.dropout, self.training)
