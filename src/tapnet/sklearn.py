@@ -401,8 +401,9 @@ class TAPClassifier(ClassifierMixin, _TAPEstimator):  # type: ignore[misc]
             says.
         hidden_channels … readout_norm: every field of ``TAPNetSettings``, by name; the defaults are the paper's.
             ``pool`` and ``conv`` are a name, ``"package.module:Class"``, which is imported, or a class.
-        features: what a node is to the network: "labels", "degrees", "attributes", "all", or None for what is there:
-            labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has chosen already.
+        features: what a node is to the network: "labels", "degrees", "log-degrees", "attributes", "all", or None for
+            what is there: labels where they tell nodes apart, else attributes, else degrees. A ``GraphDataset`` has
+            chosen already.
         node_label: the name of the node attribute of NetworkX graphs with a category, of any hashable kind; or a list
             of several, each of which has an embedding of its own.
         node_attributes: the name of the one with a number, or as many numbers at each node.

@@ -1,5 +1,7 @@
 """GraphDataset: cleaning, batches cut by index arithmetic, and round trips that lose nothing."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -49,13 +51,22 @@ def test_degree_features_number_the_distinct_degrees():
     assert dataset.x.tolist() == [2, 1, 1, 1, 0, 0, 0]
 
 
+def test_log_degrees_are_one_float_and_self_loops_count():
+    dataset = replace(small([(0, 1), (0, 2), (0, 3)]), self_loop=torch.tensor([False] * 6 + [True]))
+    seen = dataset.with_features("log-degrees")
+    torch.testing.assert_close(seen.x, torch.tensor([3.0, 1, 1, 1, 0, 0, 1]).log1p().unsqueeze(1))
+    assert (seen.features, seen.categories, seen.num_features) == ("log-degrees", None, 1)
+    assert "log_degrees=1" in repr(seen)
+    assert seen.checksum != dataset.checksum
+
+
 def test_features_that_are_not_there_are_refused():
     dataset = small([(0, 1)])
     with pytest.raises(SettingError, match="no node labels"):
         dataset.with_features("labels")
     with pytest.raises(SettingError, match="no node attributes"):
         dataset.with_features("attributes")
-    with pytest.raises(SettingError, match="'labels', 'degrees', 'attributes' or 'all'"):
+    with pytest.raises(SettingError, match="labels, degrees, log-degrees, attributes, all"):
         dataset.with_features("colour")
 
 

@@ -13,7 +13,9 @@ from statsmodels.stats.multitest import multipletests
 import tapnet
 from tapnet.errors import DataError, SettingError
 from tapnet.experiments.backends import pool
+from tapnet.experiments.comparison import load_comparison
 from tapnet.experiments.cross_validate import CrossValidation
+from tapnet.experiments.load_run import load_run
 from tapnet.experiments.statistics import corrected_t_test
 from tapnet.experiments.trial import Predicted, Trial, TrialResult, digest
 from tapnet.models.registry import find_model
@@ -392,6 +394,22 @@ def test_nested_has_a_score_for_each_fold_and_baselines_work_for_numbers(tmp_pat
     assert [stored[name].difference for name in ("majority", "size")] == [
         found[name].difference for name in ("majority", "size")
     ]
+
+
+def test_nested_also_has_the_mean_prediction_of_each_folds_runs(tmp_path):
+    options = {"protocol": "nested", "configs": 1, "final_seeds": 2, "progress": lambda _: None}
+    table = tapnet.compare("MUTAG", ["gin"], out=tmp_path, **FEW | options)
+    run = load_run(tmp_path / "gin")
+    assert table["gin"].averaged == pytest.approx(run.averaged_by("accuracy"))
+    assert table["gin"].averaged_mean == pytest.approx(np.mean(run.averaged_by("accuracy")))
+    assert table["majority"].averaged == ()
+    head, *rows = table.rows()
+    cells = {row[0].split()[0]: row[head.index("averaged")] for row in rows}
+    assert (cells["gin"], cells["majority"]) == (f"{table['gin'].averaged_mean:.1f}", "")
+    assert load_comparison(tmp_path) == table
+    assert "averaged" not in json.loads(json.dumps(table.to_dict()))["systems"][1]
+    assert f"& {table['gin'].averaged_mean:.1f} &" in table.to_latex()
+    assert table.to_pandas().averaged["gin"] == pytest.approx(table["gin"].averaged_mean)
 
 
 @pytest.mark.parametrize(

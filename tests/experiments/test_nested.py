@@ -99,11 +99,29 @@ def test_a_folds_score_is_the_mean_of_its_runs(mutag, run):
             assert trial.settings.readout == fold.settings["readout"]
             assert trial.training.batch_size == fold.settings["batch_size"]
     assert (run.mean, run.std) == (np.mean(run.scores), np.std(run.scores))
-    assert run.other_readings == {}
     for fact in ("nested", "4 configurations", "3 folds × 3 runs × 3 epochs"):
         assert fact in repr(run)
     one = replace(run, outer=tuple(replace(fold, configs=1) for fold in run.outer))
     assert "from 1 configuration on" in one.rules
+
+
+def test_the_mean_prediction_of_a_folds_runs_is_another_reading(run, capsys):
+    scores = []
+    for fold in run.outer:
+        tested = [r.predicted["test"] for r in fold.results]
+        votes = sum(p.values.astype(float) for p in tested)
+        scores.append(100 * float((votes.argmax(1) == tested[0].y).mean()))
+    assert run.averaged_by("accuracy") == pytest.approx(scores)
+    (reading,) = run.other_readings.values()
+    assert reading == pytest.approx((np.mean(scores), np.std(scores)))
+    ((words, stored),) = run.to_dict()["beside"].items()
+    assert (stored["mean"], "3 runs" in words) == (pytest.approx(np.mean(scores)), True)
+    print_summary(run, None, None)
+    assert " ".join(words.split()) in " ".join(capsys.readouterr().out.split())
+    single = replace(run, outer=[replace(fold, results=fold.results[:1]) for fold in run.outer])
+    assert single.averaged_by("accuracy") == []
+    bare = [replace(fold, results=[replace(r, predicted={}) for r in fold.results]) for fold in run.outer]
+    assert replace(run, outer=bare).other_readings == {}
 
 
 def test_json_tells_what_was_chosen(run):

@@ -76,8 +76,8 @@ def compare(
     ] = None,
     epochs: Annotated[int | None, in_training(help="Epochs of each fold.", min=1, show_default=EPOCHS)] = None,
     features: Annotated[
-        Literal["labels", "degrees", "attributes", "all"] | None,
-        in_data(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
+        Literal["labels", "degrees", "log-degrees", "attributes", "all"] | None,
+        in_data(help="Node features: labels, degrees, log-degrees, attributes, or all.", metavar="<str>"),
     ] = None,
     smiles: Annotated[str | None, in_data(help="Column with the SMILES of molecules.", show_default="found")] = None,
     target: Annotated[

@@ -85,9 +85,9 @@ def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[st
     if by_epoch and run.other_readings:
         metric = METRICS[run.metric]
         others = "; ".join(f"{words}: {metric.in_words(*both)}" for words, both in run.other_readings.items())
-        console.print(
-            f"[dim]Other readings of the same curves: {others}. A best test epoch is known only afterwards.[/]"
-        )
+        of, known = "of the same curves", " A best test epoch is known only afterwards."
+        of, known = (of, known) if nested is None else ("of the same networks", "")
+        console.print(f"[dim]Other readings {of}: {others}.{known}[/]")
     if run.machines_note:
         console.print(escape(run.machines_note))
     what = "Settings, results and models" if by_epoch else "Settings and results"

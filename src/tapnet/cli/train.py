@@ -55,8 +55,8 @@ NamedSettings = Annotated[
     in_model("--set", metavar="NAME=VALUE", help="Any setting or training option; `tapnet models NAME` lists them."),
 ]
 NodeFeatures = Annotated[
-    Literal["labels", "degrees", "attributes", "all"] | None,
-    in_data(help="Node features: labels, degrees, attributes, or all.", metavar="<str>"),
+    Literal["labels", "degrees", "log-degrees", "attributes", "all"] | None,
+    in_data(help="Node features: labels, degrees, log-degrees, attributes, or all.", metavar="<str>"),
 ]
 Smiles = Annotated[str | None, in_data(help="Column with the SMILES of molecules.", show_default="found")]
 Target = Annotated[

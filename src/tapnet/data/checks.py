@@ -60,6 +60,8 @@ def features_note(dataset: GraphDataset, only_edges: bool = False, reads_edges: 
         return ""
     kinds = {"labels": "node label", "attributes": "node attribute"}
     used = counted(dataset.num_features, kinds.get(own, "degree"))
+    if own == "log-degrees":
+        used = "the logarithms of degrees"
     if own == "all":
         numbers = dataset.num_features - len(dataset.categories or ())
         names = dataset.attribute_names or ()

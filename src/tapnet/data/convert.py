@@ -373,7 +373,7 @@ def from_pyg(
         if (weight := g.get("edge_weight")) is not None and weight.numel() != edge_index.shape[1]:
             raise DataError(f"graph {i}: {weight.numel()} edge weights for {edge_index.shape[1]} edges")
     given = {key: _stack_all(graphs, key) for key in NODE_AND_EDGE_DATA}
-    x = None if features == "degrees" else _stack_all(graphs, "x")
+    x = None if features in ("degrees", "log-degrees") else _stack_all(graphs, "x")
     columns: dict[str, Any] = {}
     for side, column in (("node", x), ("edge", _stack_all(graphs, "edge_attr"))):
         if column is not None and given[f"{side}_labels"] is None and given[f"{side}_attributes"] is None:

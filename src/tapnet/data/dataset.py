@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args, overload
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
-Features = Literal["labels", "degrees", "attributes", "all"]
+Features = Literal["labels", "degrees", "log-degrees", "attributes", "all"]
 Indices = Sequence[int] | range | NDArray[Any] | Tensor  # numbers of graphs, or one boolean a graph
 # The optional tensors of a data set, and whether their rows are nodes or edges.
 NODE_AND_EDGE_DATA = {
@@ -203,9 +203,10 @@ class GraphDataset:
         return tuple(map(str, self.categories or ()))
 
     def __repr__(self) -> str:
+        features = self.features.replace("-", "_")
         return (
             f"GraphDataset({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, "
-            f"edges={self.num_links}, classes={self.num_classes}, {self.features}={self.num_features})"
+            f"edges={self.num_links}, classes={self.num_classes}, {features}={self.num_features})"
         )
 
     @cached_property
@@ -309,7 +310,9 @@ class GraphDataset:
 
         Args:
             features: ``"labels"`` (node labels as categories), ``"degrees"`` (distinct degrees as categories),
-                ``"attributes"`` (floats), or ``"all"``: labels and attributes together, as far as there are any.
+                ``"log-degrees"`` (one float, log(1 + degree), which also says something of a degree that no training
+                graph had), ``"attributes"`` (floats), or ``"all"``: labels and attributes together, as far as there
+                are any.
 
         Returns:
             The data set.
@@ -324,10 +327,13 @@ class GraphDataset:
                 return self.with_features("degrees" if self.node_attributes is None else "attributes")
             categories, table = _category_columns(self.node_label_values or (), self.node_columns)
             x = MixedFeatures(self.node_labels, table, self.node_attributes)
-        elif features == "degrees":
+        elif features in ("degrees", "log-degrees"):
             listed = self.degree if self.self_loop is None else self.degree + self.self_loop
-            values, x = torch.unique(listed, return_inverse=True)
-            categories = tuple(values.tolist())
+            if features == "degrees":
+                values, x = torch.unique(listed, return_inverse=True)
+                categories = tuple(values.tolist())
+            else:
+                x = listed.to(torch.float32).log1p().unsqueeze(1)
         elif features == "labels":
             if self.node_labels is None:
                 raise SettingError(f"{self.name} has no node labels; features='degrees' works on every data set")
@@ -337,7 +343,7 @@ class GraphDataset:
                 raise SettingError(f"{self.name} has no node attributes")
             x = self.node_attributes
         else:
-            raise SettingError(f"features is 'labels', 'degrees', 'attributes' or 'all', not {features!r}")
+            raise SettingError(f"features is one of {', '.join(get_args(Features))}, not {features!r}")
         return replace(self, x=x, categories=categories, features=features, prepared={})
 
     def with_edge_features(self) -> GraphDataset:
@@ -411,7 +417,8 @@ class GraphDataset:
                 several calls need ``classes=range(C)`` and ``categories=range(K)``.
             categories: The values behind the numbers in ``x``.
             edge_categories: The values behind the numbers in ``edge_attr``.
-            features: What ``x`` of the data set holds; with ``"degrees"`` the graphs' ``x`` is not looked at.
+            features: What ``x`` of the data set holds; with ``"degrees"`` or
+                ``"log-degrees"`` the graphs' ``x`` is not looked at.
             task: ``"classification"``, ``"multilabel"`` or ``"regression"``; by default whole numbers of an integer
                 type are classes, and other targets what :func:`tapnet.data.targets.detect_task` finds.
             directed: Whether edges keep their directions, from row 0 of ``edge_index`` to row 1; else it is made

@@ -258,6 +258,7 @@ def _table_of(runs: Mapping[str, CrossValidation], metric: str | None) -> Compar
                 changed=run.changed,
                 folder=None if run.folder is None else str(run.folder),
                 diagnostics=tuple(run.diagnostics),
+                averaged=_averaged(run, measure),
             )
         )
     note = machines_note([r for run in runs.values() for r in run.results])
@@ -278,6 +279,11 @@ def _table_of(runs: Mapping[str, CrossValidation], metric: str | None) -> Compar
         verdict="",
         notes=(note,) if note else (),
     )
+
+
+def _averaged(run: CrossValidation, metric: str) -> tuple[float | None, ...]:
+    scores = run.averaged_by(metric) if isinstance(run, NestedValidation) else []
+    return tuple(map(or_null, _in_order(run, scores) if scores else ()))
 
 
 def _side_by_side(table: Comparison, other: Comparison) -> Comparison:

@@ -73,6 +73,8 @@ class ComparedSystem:
         changed: its settings that are not those of its paper.
         folder: of its run, within that of the comparison.
         diagnostics: what each of its pooling layers made of the test graphs, on the mean over the folds.
+        averaged: of protocol ``"nested"``, the score of each fold by the mean prediction of its runs, which are one
+            ensemble then; empty where that is not known.
     """
 
     name: str
@@ -87,6 +89,13 @@ class ComparedSystem:
     changed: Mapping[str, Any] = field(default_factory=dict)
     folder: str | None = None
     diagnostics: tuple[PoolDiagnostics, ...] = ()
+    averaged: tuple[float | None, ...] = ()
+
+    @property
+    def averaged_mean(self) -> float | None:
+        """The mean of the folds' ``averaged``; None where it is not known."""
+        known = [score for score in self.averaged if score is not None]
+        return sum(known) / len(known) if known and len(known) == len(self.averaged) else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +147,15 @@ class Comparison:
 
     def rows(self) -> list[tuple[str, ...]]:
         """The table in words: its head, and a row for each system."""
-        return [("system", self.metric, *COLUMNS), *map(self._cells, self.systems)]
+        return [("system", self.metric, *self._columns), *map(self._cells, self.systems)]
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (*(("averaged",) if self._has_averaged else ()), *COLUMNS)
+
+    @property
+    def _has_averaged(self) -> bool:
+        return any(system.averaged for system in self.systems)
 
     def __repr__(self) -> str:
         rows = self.rows()
@@ -169,6 +186,7 @@ class Comparison:
         return (
             self.label(system),
             METRICS[self.metric].in_table(system.mean, system.std),
+            *((self.digits(system.averaged_mean),) if self._has_averaged else ()),
             *cells,
             str(system.rank or ""),
             f"{system.seconds:.0f}",
@@ -187,7 +205,7 @@ class Comparison:
             "new_folds": self.new_folds,
             "split": self.split,
             "reference": self.reference,
-            "systems": [{**asdict(system), "scores": list(system.scores)} for system in self.systems],
+            "systems": [_lists(asdict(system)) for system in self.systems],
             "level": LEVEL,
             "power": POWER,
             "test_to_train": self.test_to_train,
@@ -241,6 +259,7 @@ class Comparison:
                 "seconds": system.seconds,
                 "parameters": system.parameters,
                 "scores": list(system.scores),
+                "averaged": system.averaged_mean,
                 **{f"pool_{name}": value for name, value in asdict(first).items()},
             }
             for system in self.systems
@@ -280,7 +299,7 @@ class Comparison:
         Args:
             file: Where to write it as well.
         """
-        rows = [(_metric_name(self.metric), *COLUMNS), *(c[1:] for c in map(self._cells, self.systems))]
+        rows = [(_metric_name(self.metric), *self._columns), *(c[1:] for c in map(self._cells, self.systems))]
         names = ("system", *(self.label(system) for system in self.systems))
         lines = [" & ".join(map(_latex, (name, *cells))) + r" \\" for name, cells in zip(names, rows, strict=True)]
         above = [f"% {' '.join(line.split())}" for line in (f"{self.dataset}, {self.rules}", self.verdict, *self.notes)]
@@ -334,6 +353,12 @@ def load_comparison(path: str | Path) -> Comparison:
         raise DataError(f"{path}: no comparison is stored here (there is no {COMPARISON})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError) as error:
         raise DataError(f"{file}: cannot be read as a comparison ({printable(error)})") from None
+
+
+def _lists(system: Mapping[str, Any]) -> dict[str, Any]:
+    """A system as JSON has it; ``averaged`` is there where it is known, as earlier versions do not know it."""
+    values = {**system, "scores": list(system["scores"]), "averaged": list(system["averaged"])}
+    return values if values["averaged"] else {k: v for k, v in values.items() if k != "averaged"}
 
 
 def _printable(value: Any) -> Any:

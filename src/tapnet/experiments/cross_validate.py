@@ -170,7 +170,8 @@ def cross_validate(
         configs: of protocol ``"nested"``: how many configurations are tried for each fold.
         search: of protocol ``"nested"``: how they are drawn, see `tapnet.tune`.
         final_seeds: of protocol ``"nested"``: how often the chosen configuration of a fold is trained and tested.
-        features: what a node is: "labels", "degrees" or "attributes"; None chooses as `load_dataset` does.
+        features: what a node is: "labels", "degrees", "log-degrees", "attributes" or "all"; None chooses as
+            `load_dataset` does.
         data_dir: the folder with data sets by name.
         out: the folder for results, models and checkpoints; None keeps nothing. ``{run}`` in it stands for a name
             that is made of the settings.

@@ -332,7 +332,7 @@ class Explorer:
             "without": sorted(without),
             "whole": self._whole(model, encoded, there) if without else None,
             "sure": self._sure(found, best) if model is self.saved and not without else None,
-            "features": self.saved.features,
+            "features": "attributes" if encoded.categories is None else self.saved.features,
             "notes": [],
         } | self._sliders(settings)
 

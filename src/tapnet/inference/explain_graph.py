@@ -266,7 +266,7 @@ def _described(model: SavedModel, graph: FoundGraph, read: GraphDataset, explana
         read.batch([0]).edge_list.numpy(),
         category.numpy(),
         names,
-        model.features,
+        "attributes" if read.categories is None else model.features,
         data.smiles[graph.number] if data.smiles else None,
         model.task,
         read.directed,

@@ -80,7 +80,7 @@ def from_pyg(
         if g.edge_index is None:
             raise DataError(f"graph {i} has no edge_index")
         rows = {name: g.get(name) for name in ("self_loop", "edge_weight", "edge_attr")}
-        rows |= {} if features == "degrees" else {key: g.get(numbers)}
+        rows |= {} if features in ("degrees", "log-degrees") else {key: g.get(numbers)}
         plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
     dataset = GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None, directed=directed)
     return replace(dataset, not_read=unread_of_pyg(graphs, {"x", "edge_weight", "edge_attr"}))

@@ -72,10 +72,10 @@ def load_dataset(
             OGB data set is taken by ``split="column:split"`` of `cross_validate`. A ``GraphDataset`` is left as it is.
         data_dir: A folder with data sets (``NAME/``, ``NAME.zip`` or ``NAME.txt``).
         features: What ``x`` holds: ``"labels"`` (node labels as integer categories), ``"degrees"`` (distinct degrees
-            as integer categories), ``"attributes"`` (floats) or ``"all"`` (labels and attributes, in GraphML and JSON
-            with every attribute that holds text as a category of its own). By default what the paper uses, and for sets
-            that it does not use, labels if there are any, else degrees; in the TU layout attributes before degrees; all
-            where nodes have several categories.
+            as integer categories), ``"log-degrees"`` (one float), ``"attributes"`` (floats) or ``"all"`` (labels and
+            attributes, in GraphML and JSON with every attribute that holds text as a category of its own). By default
+            what the paper uses, and for sets that it does not use, labels if there are any, else degrees; in the TU
+            layout attributes before degrees; all where nodes have several categories.
         download: Whether to download a data set that is nowhere else.
         smiles: Of a table of molecules the column of SMILES, as :func:`tapnet.io.molecules.read_molecules` says. Of a
             DataFrame with a column of graphs, too, this column counts where it is named.
