@@ -156,4 +156,4 @@ def test_a_system_has_one_colour_also_where_another_was_not_measured(cells_of):
 
 def test_markdown_keeps_bars_inside_their_cells():
     text = markdown([Section("T", ("a", "b"), (("x|y", "1"),), ("a note",))])
-    assert text == "## T\n\n| a | b |\n| --- | --- |\n| x\\|y | 1 |\n\na note\n"
+    assert text == "## T\n\n| a | b |\n|---|---|\n| x\\|y | 1 |\n\na note\n"

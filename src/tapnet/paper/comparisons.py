@@ -89,6 +89,8 @@ def comparison_section(
     rules = [table.rules.split("; ") for table in tables.values()]
     common = [rule for rule in rules[0] if len(rules) > 1 and all(rule in other for other in rules)]
     notes = [f"All data sets: {'; '.join(common)}."] if common else []
+    if any(system.averaged for table in tables.values() for system in table.systems):
+        notes.insert(0, AVERAGED_EXPLAINED)
     own = ["; ".join(rule for rule in every if rule not in common) for every in rules]
     if brief:
         visible = (_number(table.smallest_visible_difference, 1) or "–" for table in tables.values())
@@ -108,6 +110,7 @@ def comparison_section(
     return Section(TITLES[name], header, tuple(rows), (f"{what}.", *notes))
 
 
+AVERAGED_EXPLAINED = "In brackets: the mean prediction of each fold's runs, an ensemble, where it is known."
 COSTS_EXPLAINED = (
     "Time: of a training step of 64 graphs, as a multiple of one without pooling (±0.2); MB: its memory at the peak."
 )
@@ -200,6 +203,7 @@ def comparison_rows(name: str, tables: Mapping[str, Comparison]) -> list[dict[st
                     "protocol": table.protocol,
                     "mean": system.mean,
                     "std": system.std,
+                    "averaged": system.averaged_mean,
                     "folds": table.num_folds,
                     "reference": table.reference,
                     "difference": None if d is None else d.mean,
@@ -217,5 +221,6 @@ def _cell(table: Comparison, name: str, brief: bool) -> str:
     found: ComparedSystem | None = next((s for s in table.systems if s.name == name), None)
     if found is None or found.mean is None or found.std is None:
         return "–"
+    averaged = "" if found.averaged_mean is None else f" ({found.averaged_mean:.1f})"
     mark = f" {DIFFERS}" if found.difference is not None and found.difference.differs else ""
-    return (f"{found.mean:.1f}" if brief else f"{found.mean:.1f} ± {found.std:.1f}") + mark
+    return (f"{found.mean:.1f}" if brief else f"{found.mean:.1f} ± {found.std:.1f}") + averaged + mark

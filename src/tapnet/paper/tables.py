@@ -42,7 +42,7 @@ def markdown(sections: Iterable[Section], level: int = 2) -> str:
     for section in sections:
         lines = [f"{'#' * level} {section.title}", ""] if section.title else []
         if section.header:
-            lines += [_line(section.header), _line(["---"] * len(section.header)), *map(_line, section.rows), ""]
+            lines += [_line(section.header), "|" + "---|" * len(section.header), *map(_line, section.rows), ""]
         lines += [line for note in section.notes for line in (note, "")]
         parts.append("\n".join(lines))
     return "\n".join(parts)
