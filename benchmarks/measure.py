@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+ROUND = 0.2  # seconds of our side in a round, at least: single calls of milliseconds differ too much
 
 
 @dataclass(frozen=True)
@@ -38,21 +41,23 @@ def check(same: bool, what: str) -> None:
 
 
 def compare(ours: Callable[[], object], peer: Callable[[], object], rounds: int, warm_up: int = 1) -> Ratio:
-    """Alternates the two sides, each first in every other round."""
+    """Alternates the two sides, each first in every other round; what takes milliseconds is done often in a round."""
+    times = 1
     for _ in range(warm_up):
-        ours()
+        times = math.ceil(ROUND / min(ROUND, seconds(ours)))
         peer()
     values = []
     for i in range(rounds):
         first, second = (ours, peer) if i % 2 == 0 else (peer, ours)
-        a, b = seconds(first), seconds(second)
+        a, b = seconds(first, times), seconds(second, times)
         values.append(b / a if i % 2 == 0 else a / b)
     return Ratio(tuple(values))
 
 
-def seconds(work: Callable[[], object]) -> float:
+def seconds(work: Callable[[], object], times: int = 1) -> float:
     start = time.perf_counter()
-    work()
+    for _ in range(times):
+        work()
     return time.perf_counter() - start
 
 
