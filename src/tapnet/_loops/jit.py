@@ -3,10 +3,11 @@
 Why there are loops: a step on small graphs is hundreds of operator calls, each dearer than its work; one loop is one
 call, reads its rows once, and stores nothing on the way. Beside each stands the same in torch, which other devices use
 and which the tests compare it with. Loops run in one thread: with a pool of their own beside torch's an epoch of
-REDDIT-BINARY took a fifth longer on two cores, and so no result depends on the threads. Large results are allocated by
-the caller, by NumPy: it asks for huge pages, which Numba and torch do not, and touching new memory page by page takes
-longer than most of these loops. What is simple compiles fast: ``np.zeros`` or ``np.full`` in a loop cost 0.2 s at the
-first use on a machine, the method ``max`` of an array 0.6 s, ``np.partition`` 6 s.
+REDDIT-BINARY took a fifth longer on two cores, in torch's own threads no less time, since memory is what they wait for;
+and so no result depends on the threads. Large results are allocated by the caller, by NumPy: it asks for huge pages,
+which Numba and torch do not, and touching new memory page by page takes longer than most of these loops. What is simple
+compiles fast: ``np.zeros`` or ``np.full`` in a loop cost 0.2 s at the first use on a machine, the method ``max`` of an
+array 0.6 s, ``np.partition`` 6 s.
 """
 
 from __future__ import annotations
