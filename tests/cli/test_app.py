@@ -31,6 +31,24 @@ def test_help_has_room_for_its_sentences_on_a_terminal_of_80_columns(command):
     assert "…" not in "".join(lines).replace("MODEL-…", "").replace("compare-…", "")  # nothing is cut off
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)],
+)
+def test_threads_that_wait_sleep_soon_unless_the_user_has_said_otherwise(given, expected):
+    code = "import atexit, os; atexit.register(lambda: print(os.environ.get('GOMP_SPINCOUNT')))\n"
+    code += "import sys, tapnet.cli; sys.argv = ['tapnet', '--version']; tapnet.cli.main()"
+    others = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**others, **given})
+    assert done.stdout.splitlines()[-1] == str(expected)
+
+
+def test_networkx_is_not_imported_to_see_that_molecules_are_none_of_its_graphs():
+    code = "import sys\nfrom tapnet.data.convert import kind_of\nassert kind_of(['CCO']) == 'SMILES'\n"
+    code += "sys.exit('networkx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_importing_the_package_does_not_import_torch():
     code = "import sys, tapnet; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -24,6 +24,7 @@ from typer.exceptions import Abort, TyperException
 
 from tapnet import __version__
 from tapnet.errors import SettingError, TapnetError
+from tapnet.machine import wait_briefly
 
 
 class _Tidy:
@@ -129,6 +130,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # else a letter that the encoding lacks is the end of all work
             stream.reconfigure(errors="backslashreplace")
+    wait_briefly()
     before = signal.signal(signal.SIGINT, _remember_interrupt)
     sys.unraisablehook = _say_unless_interrupted
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -790,13 +791,11 @@ def check_graphs(graphs: Any) -> Any:
     Raises:
         DataError: saying what is wrong, and with which graph.
     """
-    import networkx as nx
-
     if isinstance(graphs, GraphDataset):
         if len(graphs) == 0:
             raise DataError(f"{graphs.name} has no graphs")
         return graphs
-    if isinstance(graphs, nx.Graph) or (hasattr(graphs, "edge_index") and kind_of([graphs])):
+    if _is_networkx(graphs) or (hasattr(graphs, "edge_index") and kind_of([graphs])):
         raise DataError("one graph is not a list of graphs: put it in one")
     if getattr(graphs, "shape", ())[1:] == (1,) and len(graphs):  # also a data frame
         graphs = np.asarray(graphs, dtype=object)[:, 0]
@@ -831,17 +830,21 @@ def check_graphs(graphs: Any) -> Any:
 
 def kind_of(graphs: Any) -> str:
     """What graphs are: "GraphDataset", "NetworkX", "PyG", "SMILES", or "" for something else, by the first one."""
-    import networkx as nx
-
     if isinstance(graphs, GraphDataset):
         return "GraphDataset"
-    if isinstance(graphs[0], nx.Graph):
+    if _is_networkx(graphs[0]):
         return "NetworkX"
     if isinstance(graphs[0], str):
         return "SMILES"
     from torch_geometric.data import Data
 
     return "PyG" if isinstance(graphs[0], Data) else ""
+
+
+def _is_networkx(item: Any) -> bool:
+    """Whether it is a graph of NetworkX; that takes 0.15 s to import, and who has such a graph has done so."""
+    graph = getattr(sys.modules.get("networkx"), "Graph", None)
+    return graph is not None and isinstance(item, graph)
 
 
 def _is_pair(item: Any) -> bool:
