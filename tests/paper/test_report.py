@@ -74,6 +74,9 @@ def test_the_page_is_short_and_its_tables_are_the_stored_ones(results):
     costs = load_costs(RESULTS)
     for name in TITLES:
         tables = load_comparisons(RESULTS, name)
+        assert not [
+            row.folder for table in tables.values() for row in table.systems if Path(row.folder or "").is_absolute()
+        ]
         shown = markdown([comparison_section(name, tables, brief=True, costs=costs)]).strip() in page
         assert shown or name in LINKED
         assert (RESULTS / FOLDER / f"{name}.md").read_text() == comparison_page(name, tables, costs)
