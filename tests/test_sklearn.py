@@ -617,7 +617,7 @@ def test_wrong_input_is_a_value_error_in_one_sentence(families, make, reason):
         ({"pool": "best"}, "pool is one of tap"),
         ({"pool": "topk", "connectivity": 1.0}, "connectivity is a setting of pool 'tap'"),
         ({"ratios": 0.5}, "ratios is a list"),
-        ({"features": "colours"}, "features is 'labels', 'degrees', 'attributes' or 'all'"),
+        ({"features": "colours"}, "features is one of labels, degrees, log-degrees, attributes, all, not 'colours'"),
         ({"features": "attributes"}, "has no attribute 'attributes'; no node has"),
         ({"node_label": "lable"}, "the node 'node .' has no attribute 'lable'; no node has"),
         ({"node_label": None}, "node_label is a word or a list of words, not None"),

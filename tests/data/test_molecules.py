@@ -245,6 +245,7 @@ def test_a_process_reads_one_list_after_another_and_ends():
 
 
 def test_ctrl_c_works_after_molecules_were_read():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it from the start
     arrays.read_arrays(MOLECULES)
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):

@@ -122,6 +122,10 @@ def test_the_mean_prediction_of_a_folds_runs_is_another_reading(run, capsys):
     assert single.averaged_by("accuracy") == []
     bare = [replace(fold, results=[replace(r, predicted={}) for r in fold.results]) for fold in run.outer]
     assert replace(run, outer=bare).other_readings == {}
+    mixed = [
+        replace(a, results=[*a.results[:2], b.results[2]]) for a, b in zip(run.outer, run.outer[::-1], strict=True)
+    ]
+    assert replace(run, outer=mixed[:1]).averaged_by("accuracy") == []  # not of the same graphs
 
 
 def test_json_tells_what_was_chosen(run):

@@ -13,7 +13,7 @@ from tapnet.experiments.cross_validate import CrossValidation
 from tapnet.experiments.setup import Search, Setup
 from tapnet.experiments.store import Store
 from tapnet.experiments.summary import deviation, or_null
-from tapnet.experiments.trial import TrialResult
+from tapnet.experiments.trial import Predicted, TrialResult
 from tapnet.experiments.tune import Study, run_studies
 from tapnet.files import counted
 from tapnet.training.metrics import METRICS
@@ -71,11 +71,11 @@ class NestedValidation(CrossValidation):
 
         Empty where results were stored without predictions, or where there is nothing to average.
         """
-        found = [[r.predicted.get("test") for r in fold.results] for fold in self.outer]
-        if not self.has_epochs or any(len(runs) < 2 or None in runs for runs in found):
+        found = [[p for r in fold.results if (p := r.predicted.get("test")) is not None] for fold in self.outer]
+        complete = all(len(runs) == len(fold.results) > 1 for fold, runs in zip(self.outer, found, strict=True))
+        if not self.has_epochs or not complete or not all(_are_of_the_same_graphs(runs) for runs in found):
             return []
-        known = [[p for p in runs if p is not None] for runs in found]
-        return [METRICS[metric](runs[0].y, np.mean([p.values for p in runs], axis=0)) for runs in known]
+        return [METRICS[metric](runs[0].y, np.mean([p.values for p in runs], axis=0)) for runs in found]
 
     @property
     def _fold_numbers(self) -> list[int]:
@@ -185,6 +185,12 @@ def nested_validation(
         score = best.score if best.results else None
         outer.append(OuterFold(fold, seed, best.settings, score, best.epochs, len(candidates), runs))
     return NestedValidation(results, outer=outer, given=dict(setup.given), search=search)
+
+
+def _are_of_the_same_graphs(runs: Sequence[Predicted]) -> bool:
+    """Whether predictions can be averaged; those of stored results that were put together by hand cannot."""
+    first = runs[0]
+    return all(np.array_equal(p.graphs, first.graphs) and p.values.shape == first.values.shape for p in runs)
 
 
 def load_outer_folds(stored: Sequence[Mapping[str, Any]], results: Sequence[TrialResult]) -> list[OuterFold]:
