@@ -86,28 +86,35 @@ def comparison_section(
     for system, more in zip(ordered, cost_cells, strict=True):
         cells = [_cell(table, system, brief and name == POOLING) for table in tables.values()]
         rows.append((_label(system), *cells, *more))
-    rules = [table.rules.split("; ") for table in tables.values()]
-    common = [rule for rule in rules[0] if len(rules) > 1 and all(rule in other for other in rules)]
+    common, own = _without_common([table.rules.split("; ") for table in tables.values()])
+    shared, own = _without_common([rule.split(" × ") for rule in map("; ".join, own)]) if brief else ([], own)
+    joined = [(" × " if brief else "; ").join(rule) for rule in own]
+    common += shared
     notes = [f"All data sets: {'; '.join(common)}."] if common else []
     if any(system.averaged for table in tables.values() for system in table.systems):
         notes.insert(0, AVERAGED_EXPLAINED)
-    own = ["; ".join(rule for rule in every if rule not in common) for every in rules]
     if brief:
         visible = (_number(table.smallest_visible_difference, 1) or "–" for table in tables.values())
         rows.append(("smallest visible difference", *visible, *("" for _ in heads)))
-        named = (f"{data}: {rule}" if rule else data for data, rule in zip(tables, own, strict=True))
+        named = (f"{data}: {rule}" if rule else data for data, rule in zip(tables, joined, strict=True))
         notes.append(f"{'; '.join(named)}.")
     else:
-        for (data, table), rule in zip(tables.items(), own, strict=True):
+        for (data, table), rule in zip(tables.items(), joined, strict=True):
             notes.append(f"{data}{f' ({rule})' if rule else ''}: *{table.verdict}.*")
             notes += (f"{data}, {note}." for note in table.notes)
-    references = ", ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
+    references = " or ".join(dict.fromkeys(LABELS.get(t.reference, t.reference) for t in tables.values()))
     test = "" if brief else " (Nadeau and Bengio's test)"  # the page of all tables names it
     what = f"{DIFFERS} differs from {references} at 5 % after Holm's adjustment{test}"
     if heads:
         notes.append(COSTS_EXPLAINED)
     header = ("", *(f"{data}" for data in tables), *heads)
     return Section(TITLES[name], header, tuple(rows), (f"{what}.", *notes))
+
+
+def _without_common(rules: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """What several have all in common, and what is left of each."""
+    common = [part for part in rules[0] if len(rules) > 1 and all(part in other for other in rules)]
+    return common, [[part for part in rule if part not in common] for rule in rules]
 
 
 AVERAGED_EXPLAINED = "In brackets: the mean prediction of each fold's runs, an ensemble, where it is known."
