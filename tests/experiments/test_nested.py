@@ -213,6 +213,15 @@ def test_one_configuration_is_no_choice(mutag):
     assert len(found.results) == 2
 
 
+def test_the_metric_that_chooses_the_epoch_does_so_and_is_named(mutag):
+    ask = {**NESTED, "configs": 1, "only_folds": [0], "final_seeds": 2, "select_by": "accuracy"}
+    found = tapnet.cross_validate(mutag, "gin", jobs=1, **ask, **SMALL)
+    assert "best validation accuracy" in found.rules
+    for result in found.results:
+        epoch = int(np.argmax(result.curves["validation_accuracy"]))
+        assert result.reading.score == result.curves["test_accuracy"][epoch]
+
+
 def test_several_seeds_repeat_the_whole(mutag):
     ask = {**NESTED, "configs": 2, "only_folds": [0, 1], "epochs": 1}
     found = tapnet.cross_validate(mutag, "gin", jobs=1, seeds=2, new_folds=True, final_seeds=2, **ask, **SMALL)

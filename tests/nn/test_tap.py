@@ -500,6 +500,19 @@ def test_features_that_need_no_gradient_leave_the_parameters_theirs(similarity):
     assert all(map(torch.equal, *grads))
 
 
+@pytest.mark.parametrize("chosen", [{}, {"similarity": "dot"}, {"local_voting": False}, {"dropout": 0.5}])
+def test_a_second_backward_pass_gives_the_same_gradients(chosen):
+    x, edge_index, batch = random_batch([1, 5, 700], 2.0, 0)
+    pool, x = make(**chosen), x.requires_grad_()
+    torch.manual_seed(1)
+    total = pool(x, edge_index, None, batch)[0].square().sum()
+    wanted = [x, *pool.parameters()]
+    first = torch.autograd.grad(total, wanted, retain_graph=True)
+    second = torch.autograd.grad(total, wanted)
+    for once, again in zip(first, second, strict=True):
+        torch.testing.assert_close(again, once)
+
+
 def test_the_gaussian_stays_finite():
     pool = TAPooling(3, similarity="gaussian")
     x = (torch.randn(6, 3) * 1e3).requires_grad_()

@@ -102,31 +102,37 @@ def votes(
 @partial(
     kernel,
     in_training="i8[::1], f4[::1], f4[:, ::1], f4[:, ::1], f4[::1], UniTuple(f4[::1], 2), UniTuple(f4[::1], 2), "
-    "Tuple((f4[:, ::1], f4[:, ::1], f4[::1]))",
+    "UniTuple(f4[::1], 2)",
 )
 def votes_backward(
-    ptr: Array, inverse: Array, left: Array, mean: Array, projection: Array, grads: Arrays, votes: Arrays, out: Arrays
+    ptr: Array, inverse: Array, left: Array, mean: Array, projection: Array, grads: Arrays, votes: Arrays, sums: Arrays
 ) -> None:
-    """Fills ``out`` with the gradients of left, of mean (divided by the node's degree + 1) and of meanᵢ · p.
+    """Turns ``mean`` into the gradient of left, ``left`` into that of mean divided by the node's degree + 1, in place.
 
-    ``grads`` and ``votes`` are those of the local and the global votes. An array for the gradient of mean that has no
-    columns stays as it is.
+    New memory for them would take longer than the arithmetic. ``grads`` and ``votes`` are those of the local and the
+    global votes. The gradient of the projection is added to the first of ``sums``; the second is room for the sum over
+    some nodes, so that a sum over many is exact enough.
     """
-    (grad_local, grad_global), (y_local, y_global), (grad_left, grad_mean, grad_projected) = grads, votes, out
+    (grad_local, grad_global), (y_local, y_global), (grad_projection, part) = grads, votes, sums
     for g in range(len(ptr) - 1):
         size = mean.dtype.type(ptr[g + 1] - ptr[g])
         mean_local, mean_global = mean.dtype.type(0), mean.dtype.type(0)
         for i in range(ptr[g], ptr[g + 1]):
             mean_local += grad_local[i] * y_local[i]
             mean_global += grad_global[i] * y_global[i]
-        for i in range(ptr[g], ptr[g + 1]):
-            of_alike = y_local[i] * (grad_local[i] - mean_local) / size
-            grad_projected[i] = y_global[i] * (grad_global[i] - mean_global)
-            a, b = of_alike * inverse[i], grad_projected[i] * inverse[i]
-            for c in range(mean.shape[1]):
-                grad_left[i, c] = of_alike * mean[i, c]
-            for c in range(grad_mean.shape[1]):
-                grad_mean[i, c] = a * left[i, c] + b * projection[c]
+        for start in range(ptr[g], ptr[g + 1], 512):
+            for c in range(len(part)):
+                part[c] = 0
+            for i in range(start, min(start + 512, ptr[g + 1])):
+                of_alike = y_local[i] * (grad_local[i] - mean_local) / size
+                of_seen = y_global[i] * (grad_global[i] - mean_global)
+                a, b = of_alike * inverse[i], of_seen * inverse[i]
+                for c in range(mean.shape[1]):
+                    part[c] += of_seen * mean[i, c]
+                    mean[i, c] = of_alike * mean[i, c]
+                    left[i, c] = a * left[i, c] + b * projection[c]
+            for c in range(len(part)):
+                grad_projection[c] += part[c]
 
 
 def _gate_backward_loop(perm: Tensor, grad: Tensor, x: Tensor, score: Tensor) -> Tensor:

@@ -192,7 +192,7 @@ class Summary:
         if not self.has_epochs:
             chosen = not find_model(trial.model).baseline
             return "settings chosen within the training folds" if chosen else "nothing to choose"
-        by_metric = trial.select_by and trial.protocol == "fair"
+        by_metric = trial.select_by and trial.protocol != "paper"
         words = f"epoch with the best validation {trial.select_by}" if by_metric else PROTOCOLS[trial.protocol]
         first = 0 if trial.protocol == "paper" else trial.training.first_choice
         return f"{words}, from epoch {first + 1} on" if first else words

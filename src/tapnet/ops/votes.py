@@ -57,8 +57,8 @@ class _LinearVotes(Function):
         weights = connectivity, local_voting, projection is not None
         votes = tuple(map(torch.from_numpy, loops.votes(ptr, array(degree), inverse, array(h), *factors, *weights)))
         perm = None if select is None else select(votes[3])
-        ctx.save_for_backward(x, h, weight, projection, mean, *votes, perm)
-        ctx.arrays, ctx.mask, ctx.batch = (ptr, inverse, *factors), mask, batch
+        ctx.save_for_backward(x, h, weight, p, *votes, perm)
+        ctx.left_and_mean, ctx.mask, ctx.batch = (left, mean), mask, batch
         ctx.set_materialize_grads(False)
         if perm is None:
             ctx.mark_non_differentiable(votes[2])
@@ -77,7 +77,7 @@ class _LinearVotes(Function):
         __: None = None,
         grad_rows: Tensor | None = None,
     ) -> tuple[Tensor | None, ...]:
-        x, h, weight, _, mean, y_local, y_global, _, score, perm = ctx.saved_tensors
+        x, h, weight, p, y_local, y_global, _, score, perm = ctx.saved_tensors
         needs_x, needs_weight, needs_projection, *_ = ctx.needs_input_grad
         if grad_rows is not None:
             grad_rows = grad_rows.contiguous()
@@ -85,15 +85,16 @@ class _LinearVotes(Function):
             grad_score = grad_gate if grad_score is None else grad_gate + grad_score
         grad_local, grad_global = _sum(grad_local, grad_score, y_local), _sum(grad_global, grad_score, y_global)
         grads, votes = (array(grad_local), array(grad_global)), (array(y_local), array(y_global))
-        shapes = mean.shape, mean.shape if needs_x else (0, 0), y_global.shape
-        results = tuple(np.empty(shape, array(mean).dtype) for shape in shapes)
-        loops.votes_backward(*ctx.arrays, grads, votes, results)
-        grad_left, grad_mean, grad_projected = map(torch.from_numpy, results)
+        left, mean = _take_left_and_mean(ctx, h, weight)
+        grad_projection = torch.zeros_like(p)
+        ptr, inverse = array(ctx.batch.ptr), array(ctx.batch.inverse_degree(h.dtype))[:, 0]
+        sums = array(grad_projection), np.empty_like(array(grad_projection))
+        loops.votes_backward(ptr, inverse, array(left), array(mean), array(p), grads, votes, sums)
+        grad_left, grad_mean = mean, left
         with full_precision(h):
-            grad_projection = grad_projected @ mean if needs_projection else None
             grad_weight = h.t() @ grad_left if needs_weight else None
             if not needs_x:
-                return None, grad_weight, grad_projection, None, None, None, None, None
+                return None, grad_weight, grad_projection if needs_projection else None, None, None, None, None, None
             grad_x = scaled_product_forward(grad_mean, None, None, ctx.batch, transpose=True)
             if weight is not None:
                 grad_x.addmm_(grad_left, weight.t())
@@ -102,7 +103,18 @@ class _LinearVotes(Function):
         grad_x = grad_x if ctx.mask is None else ctx.mask.on(grad_x)
         if grad_rows is not None:
             loops.add_rows(array(grad_x), array(perm), array(grad_rows))
-        return grad_x, grad_weight, grad_projection, None, None, None, None, None
+        return grad_x, grad_weight, grad_projection if needs_projection else None, None, None, None, None, None
+
+
+def _take_left_and_mean(ctx: Any, h: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    """H W_r and Ĥ to write over; a second backward pass computes them again."""
+    kept, ctx.left_and_mean = ctx.left_and_mean, None
+    if kept is None:
+        mean = scaled_product_forward(h, None, ctx.batch.inverse_degree(h.dtype), ctx.batch)
+        with full_precision(h):
+            return h.clone() if weight is None else h @ weight, mean
+    left, mean = kept
+    return left.clone() if weight is None else left, mean
 
 
 def _sum(a: Tensor | None, b: Tensor | None, like: Tensor) -> Tensor:
