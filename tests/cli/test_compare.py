@@ -85,6 +85,11 @@ def test_stored_runs_are_compared_if_their_conditions_are_the_same(compared):
     )
     done = tapnet("compare", "out/gin", "paper", folder=folder, code=2)
     assert "gin and size cannot be compared: they differ in the protocol: fair and paper" in done.stderr
+    for words in (["--protocol", "paper"], ["--seeds", 2], ["--split", "nothing.json"]):
+        done = tapnet("compare", "out/gin", "out/tapnet-none", *words, folder=folder, code=2)
+        assert f"{words[0]} is for training" in done.stderr
+    done = tapnet("compare", "out", "out/gin", "--metric", "f1", folder=folder, code=2)
+    assert "the stored comparison in out is by accuracy" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_seeds_on_the_same_folds_are_averaged_and_new_folds_all_count():
     [
         ([80.0, 81.0, 82.0], "the scores are the same"),
         ([81.0, 82.0, 83.0], "the difference is the same"),
-        ([80.0, math.nan, 82.0], "not defined on the test graphs of fold 1"),
+        ([80.0, math.nan, 82.0], "not defined on fold 1"),
     ],
 )
 def test_what_is_not_defined_is_null_with_a_reason(theirs, word):
@@ -246,8 +246,9 @@ def test_another_call_with_the_same_folder_adds_its_systems(tmp_path):
     first = tapnet.compare("MUTAG", ["wl"], **shared)
     both = tapnet.compare("MUTAG", ["size", "wl"], **shared)
     assert {row.name for row in both.systems} == {"wl", "majority", "size", "bag"}
-    later = tapnet.compare("MUTAG", ["majority"], metric="f1", **shared)  # other conditions stand alone
-    assert {row.name for row in later.systems} == {"majority", "size", "bag"}
+    later = tapnet.compare("MUTAG", ["majority"], metric="f1", **shared)  # of the same runs
+    assert {row.name for row in later.systems} == {"wl", "majority", "size", "bag"}
+    assert later["wl"].scores == pytest.approx(load_run(tmp_path / "wl").scores_by("f1"))
     added = tapnet.compare("MUTAG", ["wl", "gin"], metric="f1", **shared)
     again = tapnet.compare("MUTAG", ["majority"], metric="f1", **shared)
     assert again["gin"].scores == added["gin"].scores
@@ -255,9 +256,80 @@ def test_another_call_with_the_same_folder_adds_its_systems(tmp_path):
     assert first["wl"].scores == both["wl"].scores
 
 
-@pytest.mark.parametrize("changes", [{"protocol": "paper"}, {"dataset": "PTC"}, {"split": "a.json#1"}])
-def test_comparisons_of_other_conditions_are_refused(table, changes):
-    with pytest.raises(SettingError, match=next(iter(changes))):
+@pytest.mark.parametrize("options", [{"protocol": "paper"}, {"seeds": 2}, {"folds": 4}, {"features": "degrees"}])
+def test_a_stored_comparison_is_not_replaced_by_one_of_other_conditions(tmp_path, options):
+    shared = {"folds": 3, "epochs": 1, "jobs": 1, "out": tmp_path}
+    tapnet.compare("MUTAG", ["majority"], **shared)
+    before = (tmp_path / "comparison.json").read_bytes()
+    with pytest.raises(SettingError, match="choose another folder"):
+        tapnet.compare("MUTAG", ["size"], **shared | options)
+    assert (tmp_path / "comparison.json").read_bytes() == before
+
+
+def test_a_system_without_its_run_keeps_a_comparison_from_another_metric(tmp_path):
+    shared = {"folds": 3, "epochs": 1, "jobs": 1, "out": tmp_path / "all"}
+    tapnet.compare("MUTAG", ["wl"], **shared)
+    (tmp_path / "all" / "wl" / "run.json").unlink()
+    with pytest.raises(SettingError, match="by accuracy, and not the runs of wl"):
+        tapnet.compare("MUTAG", ["majority"], metric="f1", **shared)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"checksum": "b"}, "graphs of the data set"),
+        ({"seed": 7}, "seeds: 0 and 7"),
+        ({"only": range(5, 10)}, "folds that were run"),
+    ],
+)
+def test_stored_comparisons_are_of_the_same_graphs_seeds_and_folds(tmp_path, changes, words):
+    def made(name, checksum="a", seed=0, only=range(5)):
+        found = run(name, noisy(80, 0), checksum=checksum)
+        results = [replace(r, trial=replace(r.trial, seed=seed)) for r in found.results if r.trial.fold in only]
+        return replace(found, results=results)
+
+    stored = tapnet.compare_runs({"tapnet": made("tapnet"), "bag": made("bag")}).save(tmp_path)
+    assert tapnet.compare_runs([stored, made("gin")])["gin"].difference.mean == 0
+    with pytest.raises(SettingError, match=words):
+        tapnet.compare_runs([stored, made("gin", **changes)])
+    earlier = replace(stored, checksum=None, seed_numbers=None, fold_numbers=None)
+    assert len(tapnet.compare_runs([earlier, made("gin", **changes)])["gin"].scores) == 5
+
+
+def test_rules_that_systems_do_not_share_are_said_of_each():
+    by_loss, by_auc = run("tapnet", noisy(80, 0)), run("gin", noisy(81, 1), select_by="roc_auc")
+    for r in by_auc.results:
+        r.curves["validation_roc_auc"] = [0.5]
+    weighted = run("gin", noisy(81, 1), class_weight="balanced")
+    for runs in ({"a": by_loss, "b": by_auc}, {"a": by_auc, "b": by_loss}, {"a": by_loss, "b": weighted}):
+        table = tapnet.compare_runs(runs)
+        assert table.rules.startswith("protocol fair: ")
+        assert "10 folds × 1 epoch" in table.rules
+        for name, one in runs.items():
+            assert f"{name}: {one.rules}." in table.notes
+    assert "roc_auc" not in tapnet.compare_runs({"a": by_loss, "b": by_auc}).rules
+    assert "class weights balanced" in weighted.rules
+
+
+def test_another_metric_than_that_of_a_stored_comparison_is_refused(table):
+    with pytest.raises(SettingError, match="is by accuracy"):
+        tapnet.compare_runs([table], metric="roc_auc")
+
+
+def test_a_training_that_diverged_is_said(table):
+    broken = run("gin", noisy(50, 0))
+    broken.results[3].curves["train_loss"][:] = [math.nan]
+    assert any("diverged in fold 3" in remark for remark in broken.remarks)
+    notes = tapnet.compare_runs({"tapnet": run("tapnet", noisy(80, 1)), "gin": broken}).notes
+    assert any(note.startswith("gin: ") and "diverged in fold 3" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"protocol": "paper"}, "protocol"), ({"dataset": "PTC"}, "data set"), ({"split": "a.json#1"}, "split")],
+)
+def test_comparisons_of_other_conditions_are_refused(table, changes, words):
+    with pytest.raises(SettingError, match=words):
         tapnet.compare_runs([table, run("gin", noisy(90, 2), **changes)])
     with pytest.raises(SettingError, match="folds"):
         tapnet.compare_runs([table, run("gin", noisy(90, 2, folds=5))])
@@ -410,6 +482,22 @@ def test_nested_also_has_the_mean_prediction_of_each_folds_runs(tmp_path):
     assert "averaged" not in json.loads(json.dumps(table.to_dict()))["systems"][1]
     assert f"& {table['gin'].averaged_mean:.1f} &" in table.to_latex()
     assert table.to_pandas().averaged["gin"] == pytest.approx(table["gin"].averaged_mean)
+
+
+def test_the_ratio_of_test_to_training_graphs_is_that_of_the_splits(tmp_path):
+    parts = [{"train": list(range(60 + i)), "validation": list(range(100, 120)), "test": [150 + i]} for i in range(4)]
+    (tmp_path / "splits.json").write_text(json.dumps(parts))
+    table = tapnet.compare("MUTAG", ["gin"], split=tmp_path / "splits.json", out=tmp_path / "out", **FEW | {"folds": 4})
+    assert table.test_to_train == pytest.approx(1 / 61.5)
+    again = tapnet.compare_runs([load_run(tmp_path / "out" / name) for name in ("gin", "size")])
+    assert again.test_to_train == table.test_to_train
+
+
+def test_a_layer_of_pyg_is_a_system_as_it_is():
+    from torch_geometric.nn import SAGPooling
+
+    table = tapnet.compare("MUTAG", ["tapnet", SAGPooling], **FEW)
+    assert table.systems[1].name == "tapnet:torch_geometric.nn.pool.sag_pool:SAGPooling"
 
 
 @pytest.mark.parametrize(

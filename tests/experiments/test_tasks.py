@@ -314,11 +314,62 @@ def test_each_of_several_numbers_has_its_own_score(mutag):
 def test_a_metric_that_a_fold_cannot_have_is_said_with_the_fold(mutag):
     rare = torch.zeros_like(mutag.y)
     rare[:2] = 1  # two graphs in three folds
-    with pytest.warns(DataNote, match="roc_auc is not defined on the test graphs of fold"):
+    with pytest.warns(DataNote, match="size: roc_auc of the test graphs of fold . is not defined"):
         found = tapnet.cross_validate(replace(mutag, y=rare), "size", metric="roc_auc", folds=3)
     assert found.to_dict()["mean"] is None
-    assert any("roc_auc is not defined" in note for note in found.notes)
+    assert any("is not defined" in note for note in found.notes)
     assert "roc_auc undefined" in repr(found)
+
+
+def test_a_fold_whose_usual_metric_is_not_defined_is_stored(labels, tmp_path):
+    y = torch.zeros_like(labels.y)
+    y[:2] = 1  # three folds, and two of the graphs have a label
+    for _ in range(2):
+        found = tapnet.cross_validate(replace(labels, y=y), "gin", out=tmp_path, **FEW)
+        assert any(math.isnan(score) for score in found.scores)
+    assert load_run(tmp_path).scores == pytest.approx(found.scores, nan_ok=True)
+    for file in (tmp_path / "trials").glob("*.json"):
+        json.loads(file.read_text(), parse_constant=pytest.fail)  # no NaN, which is not JSON
+
+
+def test_a_training_that_diverges_is_stored_and_said(sizes, tmp_path):
+    with pytest.warns(DataNote, match="training diverged in folds 0, 1, 2"):
+        found = tapnet.cross_validate(sizes, "gin", lr=1e30, out=tmp_path, **FEW)
+    assert len(load_run(tmp_path).results) == 3
+    assert any("diverged" in note for note in found.notes)
+
+
+def test_a_metric_that_cannot_choose_the_epoch_leaves_it_to_the_loss(mutag):
+    y = torch.zeros_like(mutag.y)
+    y[:2] = 1  # most validation folds are of one class
+    ask = FEW | {"epochs": 6, "folds": 5}
+    with pytest.warns(DataNote, match=r"roc_auc is not defined on the validation graphs of folds .* lowest validation"):
+        found = tapnet.cross_validate(replace(mutag, y=y), "gin", select_by="roc_auc", **ask)
+    by_loss = [r for r in found.results if r.chosen_by_loss]
+    assert len(by_loss) >= 3
+    assert all(r.reading.epoch == 1 + int(np.argmin(r.curves["validation_loss"])) for r in by_loss)
+    assert any(r.reading.epoch > 1 for r in by_loss)
+
+
+def test_the_paper_protocol_names_the_metric_that_chose_the_epoch(mutag):
+    ask = FEW | {"protocol": "paper", "metric": "roc_auc"}
+    usual = tapnet.cross_validate(mutag, "gin", **ask)
+    chosen = tapnet.cross_validate(mutag, "gin", select_by="roc_auc", **ask)
+    assert "best test epoch of each fold by accuracy" in usual.rules
+    assert "best test epoch of each fold by roc_auc" in chosen.rules
+    assert "by " not in tapnet.cross_validate(mutag, "gin", **FEW | {"protocol": "paper"}).rules
+
+
+@pytest.mark.parametrize("options", [{}, {"select_by": "roc_auc", "metric": "roc_auc"}, {"protocol": "paper"}])
+def test_other_readings_are_others(mutag, options):
+    found = tapnet.cross_validate(mutag, "gin", **FEW | options)
+    assert found.reading.removeprefix("epoch with the ") not in " ".join(found.other_readings)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+def test_the_majority_system_is_the_trivial_predictor_beside_it(mutag, metric):
+    found = tapnet.cross_validate(mutag, "majority", metric=metric, folds=4)
+    assert found.baseline[metric] == pytest.approx(found.mean)
 
 
 def test_graphs_of_a_file_of_splits_are_counted_and_named(mutag, tmp_path):

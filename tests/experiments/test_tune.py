@@ -70,6 +70,17 @@ def test_without_halving_all_are_trained_to_the_end_and_several_folds_score(muta
     assert [row["score"] for row in found.trials] == sorted((row["score"] for row in found.trials), reverse=True)
 
 
+def test_a_training_that_diverges_is_not_chosen(mutag, monkeypatch):
+    monkeypatch.setattr("tapnet.experiments.tune.search_space", lambda _: {"lr": (1e30, 1e-9)})
+    turned = replace(mutag, y=1 - mutag.y)  # a network that says NaN names the first class, which most graphs are of
+    found = tapnet.tune(turned, "gin", halving=False, **QUICK, **SMALL)
+    *others, diverged = found.trials
+    assert diverged["settings"] == {"lr": 1e30}
+    assert math.isnan(diverged["score"])
+    assert all(math.isfinite(row["score"]) for row in others)
+    assert found.settings["lr"] < 1
+
+
 def test_a_metric_that_is_to_be_low(mutag):
     found = tapnet.tune(mutag, "gin", metric="brier", halving=False, **QUICK, **SMALL)
     assert found.score == min(row["score"] for row in found.trials)

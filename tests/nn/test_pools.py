@@ -11,6 +11,7 @@ from tapnet.data.dense import DenseBatch
 from tapnet.nn.conv import GraphConv
 from tapnet.nn.pool.diff import DiffPool, diff_pool
 from tapnet.nn.pool.sag import SAGPool
+from tapnet.nn.pool.select import SelectPooling
 from tapnet.nn.pool.sort import SortPool
 from tapnet.nn.pool.topk import TopKPool
 from tapnet.ops.csr import propagate
@@ -168,3 +169,34 @@ def test_the_diff_layer_learns_to_predict_links_as_its_authors_program_does():
 def test_a_layer_names_what_it_is():
     assert "clusters=3" in repr(DiffPool(4, 3, "neighbour"))
     assert "ratio=0.5" in repr(TopKPool(4, 0.5))
+
+
+class OwnScores(SelectPooling):
+    """Scores as a user may return them."""
+
+    def score(self, h, batch):
+        return self.of(h, batch)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [lambda h, _: h.sum(1, keepdim=True), lambda _, batch: batch.degree, lambda h, _: h[:, 0] > 0],
+    ids=["one column", "whole numbers", "booleans"],
+)
+def test_scores_may_be_a_column_or_whole_numbers(of):
+    x, edge_index, batch = some_graphs((4, 6))
+    pool = OwnScores(CHANNELS)
+    pool.of = of
+    rows, *_, perm, score = pool(x, edge_index, None, batch)
+    wanted = of(x, GraphBatch.from_edge_index(x, edge_index, batch)).to(x.dtype).flatten()
+    assert torch.equal(score, wanted[perm])
+    assert rows.dtype == x.dtype
+
+
+@pytest.mark.parametrize("of", [lambda h, _: h[:2, 0], lambda h, _: h, lambda h, _: h[:, 0].tolist()])
+def test_scores_of_another_shape_are_refused(of):
+    x, edge_index, batch = some_graphs((4, 6))
+    pool = OwnScores(CHANNELS)
+    pool.of = of
+    with pytest.raises(ValueError, match="OwnScores.score gives each of the 10 nodes a number"):
+        pool(x, edge_index, None, batch)

@@ -40,6 +40,7 @@ from tapnet.cli.train import (
 )
 from tapnet.errors import SettingError
 
+OF_STORED_RUNS = {"data", "reference", "metric", "pool", "conv", "out", "csv", "latex", "plot", "as_json"}
 EXPLANATION = (
     "difference: from the reference, with its 95 % interval for folds that share training graphs (Nadeau and Bengio); "
     "adjusted p: for the number of comparisons (Holm), * below 5 %; visible: a difference as large would have been "
@@ -48,6 +49,7 @@ EXPLANATION = (
 
 
 def compare(
+    context: typer.Context,
     data: Annotated[
         list[str],
         typer.Argument(help="A data set's name or path, with --systems; or the folders of runs and comparisons."),
@@ -128,6 +130,8 @@ def compare(
         )
     if systems is not None and len(data) > 1:
         raise SettingError(f"--systems are compared on one data set, not on {len(data)}; stored runs need no --systems")
+    if systems is None:
+        _refuse_options_of_training(context)
     of_nested = nested_options(protocol, configs=configs)
     named = (systems or "").split(",")
     for system in named:
@@ -193,3 +197,12 @@ def compare(
     typer.echo(f"({EXPLANATION})")
     if table.folder is not None:
         typer.echo(f"Comparison, runs and models: {table.folder}")
+
+
+def _refuse_options_of_training(context: typer.Context) -> None:
+    """Stored runs were trained with options of their own."""
+    for name in context.params.keys() - OF_STORED_RUNS:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = name.replace("_", "-")
+            raise SettingError(f"--{option} is for training with --systems; stored runs were trained with their own")

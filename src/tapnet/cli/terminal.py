@@ -61,7 +61,8 @@ def _table(*columns: str, gap: int = 2) -> Table:
 
 def print_summary(run: CrossValidation, paper: Printed | None, final: Mapping[str, Any] | None) -> None:
     """The folds, the accuracy with its protocol, the other readings, and where things are stored."""
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # in a pipe, a sentence is a line
+    # In a pipe, a sentence is a line.
+    console = Console(emoji=False, highlight=False, soft_wrap=not sys.stdout.isatty())
     by_epoch, nested = run.has_epochs, _outer_folds(run)
     columns = {name: run.scores_by(name) for name in run.metrics or [run.metric]}
     last = run.results[0].trial.test_metric
@@ -121,7 +122,7 @@ def _settings_in_words(settings: Mapping[str, Any]) -> str:
 
 def print_tuning(found: Tuning) -> None:
     """The configurations that were tried, the best first, and where the settings are."""
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    console = Console(emoji=False, highlight=False, soft_wrap=not sys.stdout.isatty())
     by_epoch = found.epochs is not None
     table = _table(">config", f">{found.metric}", *([">epochs"] if by_epoch else []), "settings")
     for row in found.trials:
@@ -154,7 +155,7 @@ def print_datasets(rows: list[dict[str, Any]], with_notes: bool, said: Collectio
         name, place = escape(row["name"]), escape(row["place"])
         classes = str(row["classes"]) if row["task"] == "classification" else "[dim]–[/]"
         table.add_row(name, place, str(row["graphs"]), *means, classes, features, verdict)
-    console = Console()
+    console = Console(emoji=False)
     console.print(table)
     for row in rows if with_notes else ():
         text = escape("; ".join([*_about_data(row), *(note for note in row["notes"] if note not in said)]))
@@ -182,7 +183,7 @@ def _about_data(row: Mapping[str, Any]) -> list[str]:
 
 def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
     """A table of all, or everything about some."""
-    console = Console(highlight=False)
+    console = Console(emoji=False, highlight=False)
     if not in_full:
         table = _table("name", "system", "year", ">parameters", "how it was built, and where it departs from its paper")
         table.columns[0].no_wrap = table.columns[1].no_wrap = True
@@ -212,7 +213,7 @@ def print_models(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
 
 def print_trained_models(rows: Sequence[Mapping[str, Any]]) -> None:
     """What is known of each trained model."""
-    console = Console(highlight=False)
+    console = Console(emoji=False, highlight=False)
     for row in rows:
         networks = f"{row['networks']} networks, " if row["networks"] > 1 else ""
         graphs = f", {row['graphs']} graphs" if row["graphs"] else ""
@@ -236,7 +237,7 @@ def print_trained_models(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def print_pools(rows: Sequence[Mapping[str, Any]], in_full: bool) -> None:
     """A table of all, or everything about some."""
-    console = Console(highlight=False)
+    console = Console(emoji=False, highlight=False)
     if in_full:
         for row in rows:
             console.print(f"[bold]{escape(row['name'])}[/]  {row['kind']}")
@@ -275,7 +276,7 @@ def _cited(row: Mapping[str, Any]) -> str:
 
 def print_sections(title: str, sections: Sequence[Section], explanation: Sequence[str]) -> None:
     """The tables of a target, then how to read them; a table is as wide as its numbers, never cut."""
-    console, wide = Console(highlight=False), Console(highlight=False, width=1000)
+    console, wide = Console(emoji=False, highlight=False), Console(emoji=False, highlight=False, width=1000)
     console.print(f"\n[bold]{escape(title)}[/]")
     for section in sections:
         console.print(f"\n{escape(section.title)}")
@@ -296,7 +297,7 @@ def print_bench(cases: Sequence[Any], threads: int) -> None:
     table = _table("what", "data", "against", ">ratio", "")
     for case in cases:
         table.add_row(case.what, escape(case.data), case.peer, str(case.ratio), f"[dim]{case.note}[/]")
-    console = Console(highlight=False)
+    console = Console(emoji=False, highlight=False)
     console.print(table)
     console.print(
         f"[dim]The peer's time ÷ ours on {threads} threads: above 1 tapnet is faster. Median of the rounds (range).[/]"
@@ -309,7 +310,7 @@ def print_growth(rows: Sequence[Any]) -> None:
     for row in rows:
         sizes = f"{row.sizes[0]:,}", f"{row.sizes[-1]:,}"
         table.add_row(row.size, *sizes, str(row.time), str(row.memory or "–"), f"[dim]{escape(row.of)}[/]")
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    console = Console(emoji=False, highlight=False, soft_wrap=not sys.stdout.isatty())
     console.print(table)
     console.print(
         "[dim]Exponents ± standard error: 1 is linear, 0 does not grow. One thread; peak of memory (–: hardly any).[/]"

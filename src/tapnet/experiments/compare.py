@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tapnet.data.dataset import GraphDataset
-from tapnet.errors import DataError, SettingError, did_you_mean
+from tapnet.errors import DataError, SettingError, TapnetError, did_you_mean
 from tapnet.experiments.backends.pool import keeping_processes
 from tapnet.experiments.comparison import COMPARISON, ComparedSystem, Comparison, FromReference, load_comparison
 from tapnet.experiments.cross_validate import CrossValidation, cross_validate
@@ -30,8 +30,8 @@ from tapnet.experiments.statistics import (
     holm,
     smallest_visible_difference,
 )
-from tapnet.experiments.summary import deviation, machines_note, or_null, system_name
-from tapnet.experiments.trial import digest
+from tapnet.experiments.summary import deviation, machines_note, system_name
+from tapnet.experiments.trial import digest, or_null
 from tapnet.files import printable
 from tapnet.io.load import AnyDataset, check_features, load_dataset
 from tapnet.models.registry import BASELINES, find_model
@@ -60,7 +60,7 @@ def _each_warning_once() -> Iterator[None]:
 @_each_warning_once()
 def compare(
     dataset: AnyDataset,
-    systems: Sequence[str],
+    systems: Sequence[str | type],
     *,
     reference: str | None = None,
     protocol: str = "fair",
@@ -83,7 +83,7 @@ def compare(
         dataset: a name (``"MUTAG"``), a path, or a data set in memory (ours, PyG's, OGB's, a list of graphs, a
             DataFrame with SMILES or graphs), as `load_dataset` takes it.
         systems: names of systems; ``"tapnet:topk"`` is TAPNet with another pooling layer, and
-            ``"tapnet:package.module:Class"`` with one of the user's own.
+            ``"tapnet:package.module:Class"``, or the class itself, with one of the user's own or of PyG.
         reference: the system that the others are compared with; None means the first.
         protocol: which epoch's test accuracy counts, as `cross_validate` has it.
         metric: None means accuracy, the ROC-AUC of several labels, or the RMSE of numbers.
@@ -141,6 +141,11 @@ def compare(
     shared |= {"metric": measure.name, "split": split, "jobs": jobs, **options}
     given_data = dataset if isinstance(dataset, str | os.PathLike) else data  # what is in memory is converted once
     folder = None if out is None else Path(str(out).replace("{run}", _comparison_name(data, protocol, shared)))
+    stored = None if folder is None else _stored(folder)
+    if stored is not None:
+        known_now = {"dataset": printable(data.name), "checksum": data.checksum, "protocol": protocol, "seeds": seeds}
+        known_now |= {"num_folds": folds} if split is None else {}
+        _check_stored(stored, {**known_now, "new_folds": new_folds if seeds > 1 else stored.new_folds})
     runs = {}
     with keeping_processes():
         for name, (model, given) in chosen.items():
@@ -153,21 +158,60 @@ def compare(
     if folder is None:
         return table
     table = replace(table, systems=tuple(replace(row, folder=folder_name(row.name)) for row in table.systems))
-    return _with_stored(table, folder).save(folder)
+    return (table if stored is None else _with_stored(table, stored)).save(folder)
 
 
-def _with_stored(table: Comparison, folder: Path) -> Comparison:
-    """The same with the other systems of the comparison in this folder, if that is of the same conditions."""
+def _stored(folder: Path) -> Comparison | None:
+    """The comparison in a folder, if there is one."""
     try:
-        stored = load_comparison(folder)
+        return load_comparison(folder)
     except DataError:
-        return table
+        return None
+
+
+def _check_stored(stored: Comparison, wanted: Mapping[str, Any]) -> None:
+    """Refuses to replace a stored comparison by one of other conditions."""
+    for what, value in wanted.items():
+        theirs = getattr(stored, what)
+        if theirs is not None and theirs != value:
+            values = "" if what == "checksum" else f": {_in_words(theirs)} and {_in_words(value)}"
+            raise SettingError(
+                f"{stored.folder} holds a comparison that differs in the {CONDITIONS[what]}{values}; "
+                "choose another folder for this one"
+            )
+
+
+def _with_stored(table: Comparison, stored: Comparison) -> Comparison:
+    """The same with the other systems of the comparison that its folder has."""
     known = {row.name for row in table.systems}
     others = tuple(row for row in stored.systems if row.name not in known)
-    if not others or _difference_of_conditions(table, stored):
+    if not others:
         return table
-    both = _side_by_side(table, replace(stored, systems=others))
-    return _with_statistics(both, table.reference, range(table.num_folds))
+    if stored.metric != table.metric:  # their runs are read anew
+        added = _by_metric(stored, others, table.metric)
+    else:
+        added = replace(stored, systems=others)
+    if _difference_of_conditions(table, added) is not None:
+        _check_stored(stored, {what: getattr(table, what) for what in CONDITIONS if what != "metric"})
+        return table
+    return _with_statistics(_side_by_side(table, added), table.reference)
+
+
+def _by_metric(stored: Comparison, rows: Sequence[ComparedSystem], metric: str) -> Comparison:
+    """These rows of a stored comparison by another metric, from their runs in its folder."""
+    runs, lost = dict[str, CrossValidation](), list[str]()
+    for row in rows:
+        try:
+            runs[row.name] = load_run((stored.folder or Path()) / (row.folder or folder_name(row.name)))
+        except TapnetError:
+            lost.append(row.name)
+    if lost:
+        raise SettingError(
+            f"{stored.folder} holds a comparison by {stored.metric}, and not the runs of {_listed(lost)}, which "
+            f"{metric} would need; choose another folder for this one"
+        )
+    table = _table_of(runs, metric)
+    return replace(table, systems=tuple(replace(row, folder=folder_name(row.name)) for row in table.systems))
 
 
 def compare_runs(
@@ -209,6 +253,10 @@ def compare_runs(
         named = _names_of([one for one in found if isinstance(one, CrossValidation)])
     if len(named) + sum(len(table.systems) for table in tables) < 2:
         raise SettingError("a comparison needs two runs or more")
+    for one in tables if metric is not None else ():
+        if metric != one.metric:
+            where = "" if one.folder is None else f" in {one.folder}"
+            raise SettingError(f"the stored comparison{where} is by {one.metric}; by {metric} its runs can be compared")
     if named:
         _check_conditions(named, metric)
         tables.append(_table_of(named, metric or (tables[0].metric if tables else None)))
@@ -216,8 +264,7 @@ def compare_runs(
     for other in tables[1:]:
         table = _side_by_side(table, other)
     reference = _find_reference(reference, [row.name for row in table.systems], table.reference)
-    folds = sorted({r.trial.fold for run in named.values() for r in run.results})
-    return _with_statistics(table, reference, folds or range(table.num_folds))
+    return _with_statistics(table, reference)
 
 
 def load_stored(
@@ -253,7 +300,7 @@ def _table_of(runs: Mapping[str, CrossValidation], metric: str | None) -> Compar
                 difference=None,
                 rank=None,
                 seconds=round(sum(r.seconds for r in run.results), 3),
-                parameters=run.results[0].parameters if run.has_epochs else None,
+                parameters=round(np.mean([r.parameters for r in run.results])) if run.has_epochs else None,
                 baseline=find_model(run.results[0].trial.model).baseline,
                 changed=run.changed,
                 folder=None if run.folder is None else str(run.folder),
@@ -261,6 +308,8 @@ def _table_of(runs: Mapping[str, CrossValidation], metric: str | None) -> Compar
                 averaged=_averaged(run, measure),
             )
         )
+    rules, notes = _shared_rules(runs)
+    notes += [f"{name}: {remark}." for name, run in runs.items() for remark in run.remarks]
     note = machines_note([r for run in runs.values() for r in run.results])
     return Comparison(
         systems=tuple(rows),
@@ -268,7 +317,7 @@ def _table_of(runs: Mapping[str, CrossValidation], metric: str | None) -> Compar
         dataset=printable(trial.dataset),
         metric=measure,
         protocol=trial.protocol,
-        rules=_shared_rules(runs),
+        rules=rules,
         num_folds=trial.folds,
         seeds=len(first.seeds),
         new_folds=first.new_folds,
@@ -277,7 +326,10 @@ def _table_of(runs: Mapping[str, CrossValidation], metric: str | None) -> Compar
         smallest_visible_difference=None,
         reason=None,
         verdict="",
-        notes=(note,) if note else (),
+        notes=(*notes, note) if note else tuple(notes),
+        checksum=(first.data or {}).get("checksum", trial.data),
+        seed_numbers=tuple(first.seeds),
+        fold_numbers=tuple(sorted({r.trial.fold for r in first.results})),
     )
 
 
@@ -302,24 +354,45 @@ def _side_by_side(table: Comparison, other: Comparison) -> Comparison:
     return replace(table, systems=tuple(systems), notes=tuple(notes), folder=None)
 
 
+CONDITIONS = {  # that comparisons must have in common to stand side by side, in words
+    "dataset": "data set",
+    "checksum": "graphs of the data set",
+    "protocol": "protocol",
+    "num_folds": "number of folds",
+    "fold_numbers": "folds that were run",
+    "split": "split",
+    "seeds": "number of seeds",
+    "seed_numbers": "seeds",
+    "new_folds": "new folds of each seed",
+    "metric": "metric",
+}
+
+
 def _difference_of_conditions(table: Comparison, other: Comparison) -> str | None:
     """The first thing that must be the same and is not, in words; None where the two can stand side by side."""
-    for what in ("dataset", "protocol", "num_folds", "split", "seeds", "new_folds", "metric"):
+    for what, words in CONDITIONS.items():
         ours, theirs = getattr(table, what), getattr(other, what)
-        if ours != theirs:
-            return f"{what.replace('_', ' ')}: {printable(ours)} and {printable(theirs)}"
+        if ours != theirs and not (what in ADDED_LATER and None in (ours, theirs)):
+            return words if what == "checksum" else f"{words}: {_in_words(ours)} and {_in_words(theirs)}"
     lengths = {len(row.scores) for row in (*table.systems, *other.systems)}
     return "folds that were run" if len(lengths) > 1 else None
 
 
-def _with_statistics(table: Comparison, reference: str, folds: Sequence[int]) -> Comparison:
+def _in_words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else printable(value)
+
+
+ADDED_LATER = ("checksum", "fold_numbers", "seed_numbers")  # not known of comparisons of earlier versions
+
+
+def _with_statistics(table: Comparison, reference: str) -> Comparison:
     """The same with the differences from a reference, ranks, and the verdict, all of them from the scores.
 
     Args:
         table: the systems with their scores.
         reference: the name of one of them.
-        folds: the numbers of the folds that were run.
     """
+    folds = table.fold_numbers or range(table.num_folds)
     by_fold = {row.name: _by_fold(row, table, folds) for row in table.systems}
     found = {
         name: _difference(scores, by_fold[reference], table.test_to_train)
@@ -345,12 +418,12 @@ def _with_statistics(table: Comparison, reference: str, folds: Sequence[int]) ->
 # ---- which systems, and whether they may stand side by side ----
 
 
-def _parse_systems(systems: Sequence[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+def _parse_systems(systems: Sequence[str | type]) -> dict[str, tuple[str, dict[str, Any]]]:
     """By name, the model and its settings; the baselines are added where they are not named."""
     if isinstance(systems, str):
         systems = systems.split(",")
     chosen: dict[str, tuple[str, dict[str, Any]]] = {}
-    for system in (word.strip() for word in systems):
+    for system in (f"tapnet:{find_name(one)}" if isinstance(one, type) else one.strip() for one in systems):
         model, _, pool = system.partition(":")
         spec = find_model(model)
         given = {"pool": find_name(pool, allow_import=True)} if pool else {}
@@ -440,11 +513,20 @@ def _tested_graphs(run: CrossValidation) -> dict[Fold, list[int]]:
     }
 
 
-def _shared_rules(runs: Mapping[str, CrossValidation]) -> str:
-    """The rules of the systems that are trained in epochs; without the numbers in which they differ."""
-    every = list(runs.values())
-    rules = list(dict.fromkeys(run.rules for run in [run for run in every if run.has_epochs] or every))
-    return rules[0] if len(rules) == 1 else re.sub(r" × \d+ epochs| from \d+ configurations?", "", rules[0])
+def _shared_rules(runs: Mapping[str, CrossValidation]) -> tuple[str, list[str]]:
+    """The rules that the systems trained in epochs share, and a note for each whose rules say more."""
+    trained = {name: run.rules for name, run in runs.items() if run.has_epochs}
+    rules = list(dict.fromkeys((trained or {name: run.rules for name, run in runs.items()}).values()))
+    if len(rules) == 1:
+        return rules[0], []
+    parts = [rule.partition(": ")[2].split("; ") for rule in rules]
+    common = [part for part in parts[0] if all(part in other for other in parts)]
+    protocol = next(iter(runs.values())).results[0].trial.protocol
+    named: dict[str, list[str]] = {}
+    for name, rule in trained.items():
+        named.setdefault(rule, []).append(name)
+    notes = [f"{_listed(names)}: {rule}." for rule, names in named.items()]
+    return f"protocol {protocol}{': ' if common else ''}{'; '.join(common)}", notes
 
 
 # ---- statistics ----
@@ -468,8 +550,13 @@ def _by_fold(row: ComparedSystem, table: Comparison, folds: Sequence[int]) -> di
 def size_ratio(runs: Sequence[CrossValidation]) -> float:
     """n_test/n_train on the mean over the folds; graphs that validate do not count as training graphs.
 
-    Of the user's own splits, graphs that are in no test fold are taken for not there, which makes the test stricter.
+    Of runs that were stored without the sizes of their parts, graphs that are in no test fold are taken for not there,
+    which makes the test stricter.
     """
+    sizes = next((run.sizes for run in runs if run.sizes and run.has_epochs), None)
+    sizes = sizes or next((run.sizes for run in runs if run.sizes), None)
+    if sizes is not None:
+        return sizes["test"] / max(1.0, sizes["train"])
     trial = runs[0].results[0].trial
     tested = _mean_size(runs, "test") or 1.0
     everything = tested * trial.folds
@@ -494,7 +581,7 @@ def _difference(ours: Mapping[Fold, float], theirs: Mapping[Fold, float], ratio:
     mean = or_null(d.mean())
     if mean is None:
         (_, fold) = next(fold for fold, value in zip(theirs, d, strict=True) if not np.isfinite(value))
-        return FromReference(None, reason=f"the metric is not defined on the test graphs of fold {fold}")
+        return FromReference(None, reason=f"the metric is not defined on fold {fold}")
     if len(d) < FEWEST_FOLDS:
         few = "1 fold is" if len(d) == 1 else f"{len(d)} folds are"
         return FromReference(mean, reason=f"{few} too few to tell a difference from chance")

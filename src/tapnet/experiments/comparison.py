@@ -120,6 +120,9 @@ class Comparison:
         verdict: what follows, in one sentence.
         notes: what else there is to know.
         folder: of the comparison; None where nothing was kept.
+        checksum: of the data set; None in comparisons of earlier versions, as what follows.
+        seed_numbers: the seeds.
+        fold_numbers: the folds that were run.
     """
 
     systems: tuple[ComparedSystem, ...]
@@ -138,6 +141,9 @@ class Comparison:
     verdict: str
     notes: tuple[str, ...] = ()
     folder: Path | None = None
+    checksum: str | None = None
+    seed_numbers: tuple[int, ...] | None = None
+    fold_numbers: tuple[int, ...] | None = None
 
     def __getitem__(self, name: str) -> ComparedSystem:
         for system in self.systems:
@@ -214,6 +220,9 @@ class Comparison:
             "verdict": self.verdict,
             "notes": list(self.notes),
             "folder": None if self.folder is None else str(self.folder),
+            "checksum": self.checksum,
+            "seed_numbers": None if self.seed_numbers is None else list(self.seed_numbers),
+            "fold_numbers": None if self.fold_numbers is None else list(self.fold_numbers),
         }
 
     @classmethod

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.data.splits import Split
 from tapnet.errors import DataNote, SettingError
@@ -31,7 +33,7 @@ from tapnet.models.registry import find_model
 from tapnet.progress import counting
 from tapnet.training.baseline import Baseline, baseline_in_words, baseline_warning, trivial_scores
 from tapnet.training.metrics import METRICS
-from tapnet.training.protocol import splits
+from tapnet.training.protocol import splits, without_validation
 
 if TYPE_CHECKING:
     from tapnet.experiments.backends.ray import Cluster
@@ -51,6 +53,8 @@ class CrossValidation(Summary):
         notes: what there is to know of the data: what was left out when they were read, what is not used, copies of a
             graph in several folds.
         splits: the graphs that train, validate and test in each fold; None for a run that was loaded.
+        sizes: the mean numbers of graphs that ``train``, ``validate`` and ``test`` in a fold; None for a run that was
+            stored without them.
 
     Its properties are those of `Summary`: ``mean``, ``std``, ``scores``, ``rules``, ``other_readings``.
     """
@@ -61,6 +65,7 @@ class CrossValidation(Summary):
     baseline: Baseline | None = None
     notes: tuple[str, ...] = ()
     splits: Sequence[Split] | None = None
+    sizes: Mapping[str, float] | None = None
 
     def save_splits(self, file: str | Path) -> None:
         """Writes the splits of the folds to a JSON file, in the format of Errica and others; ``split`` takes it.
@@ -94,6 +99,7 @@ class CrossValidation(Summary):
             "data": self.data,
             "baseline": None if self.baseline is None else dict(self.baseline),
             "baseline_warning": self.baseline_warning or None,
+            "sizes": None if self.sizes is None else dict(self.sizes),
             "notes": list(self.notes),
             "folder": None if self.folder is None else str(self.folder),
         }
@@ -279,14 +285,15 @@ def cross_validate(
             for part in splits(data, first.protocol, first.folds, numbers, drawn)
         ]
         names = dict.fromkeys([*setup.metrics, first.test_metric])
-        baseline = trivial_scores(data, parts, [METRICS[name] for name in names])
+        learned_from = parts if setup.spec.fit is None else [without_validation(part) for part in parts]
+        baseline = trivial_scores(data, learned_from, [METRICS[name] for name in names])
         notes = tuple(dict.fromkeys((*map(printable, data.notes), *setup.notes)))
         about_run: dict[str, Any] = {"folder": store.folder, "data": origin, "notes": notes, "baseline": baseline}
-        about_run |= {"splits": parts, "metrics": setup.metrics, "targets": _target_names(data)}
+        about_run |= {"splits": parts, "sizes": _sizes(parts), "metrics": setup.metrics, "targets": _target_names(data)}
         found = replace(found, **about_run)
-        for note in found.undefined:
-            warnings.warn(f"{printable(data.name)}: {note}", DataNote, stacklevel=2)
-        found = replace(found, notes=(*found.notes, *found.undefined))
+        for remark in found.remarks:
+            warnings.warn(f"{printable(data.name)}, {model}: {remark}", DataNote, stacklevel=2)
+        found = replace(found, notes=(*found.notes, *found.remarks))
         write_predictions(store.folder / "predictions.csv", found.results, data)
         found = found if kept else replace(found, folder=None)
         if final:
@@ -297,6 +304,12 @@ def cross_validate(
         if found.baseline_warning and not setup.spec.baseline:
             warnings.warn(f"{printable(data.name)}, {model}: {found.baseline_warning}", stacklevel=2)
         return found
+
+
+def _sizes(parts: Sequence[Split]) -> dict[str, float]:
+    """The mean number of graphs in each part of the folds."""
+    lengths = [(len(p.train), 0 if p.validation is None else len(p.validation), len(p.test)) for p in parts]
+    return dict(zip(("train", "validate", "test"), map(float, np.mean(lengths, axis=0)), strict=True))
 
 
 def _target_names(data: GraphDataset) -> tuple[str, ...]:

@@ -70,12 +70,16 @@ def load_run(folder: str | Path, pools: Iterable[type | str] = (), convs: Iterab
     data, baseline = (value if isinstance(value := run.get(key), dict) else None for key in ("data", "baseline"))
     if baseline is not None and not all(value is None or isinstance(value, int | float) for value in baseline.values()):
         baseline = None
+    sizes = run.get("sizes")
+    if not isinstance(sizes, dict) or not all(isinstance(value, int | float) for value in sizes.values()):
+        sizes = None
     named = run.get("metrics")
     every = [run.get("metric"), *(named if isinstance(named, dict) else ())]
     metrics = [name for name in dict.fromkeys(every) if isinstance(name, str) and name in METRICS]
     notes = tuple(map(printable, run["notes"])) if isinstance(run.get("notes"), list) else ()
     targets = tuple(map(printable, run["targets"])) if isinstance(run.get("targets"), list) else ()
     about: dict[str, Any] = {"folder": folder, "data": data, "baseline": baseline, "notes": notes, "targets": targets}
+    about["sizes"] = sizes
     if run.get("protocol") == "nested" and "configs" in run:
         try:
             outer = load_outer_folds(run["folds"], results)

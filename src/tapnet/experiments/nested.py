@@ -12,8 +12,8 @@ from tapnet.experiments.backends.pool import Event, keeping_processes
 from tapnet.experiments.cross_validate import CrossValidation
 from tapnet.experiments.setup import Search, Setup
 from tapnet.experiments.store import Store
-from tapnet.experiments.summary import deviation, or_null
-from tapnet.experiments.trial import Predicted, TrialResult
+from tapnet.experiments.summary import deviation, weights_in_words
+from tapnet.experiments.trial import Predicted, TrialResult, or_null
 from tapnet.experiments.tune import Study, run_studies
 from tapnet.files import counted
 from tapnet.training.metrics import METRICS
@@ -103,14 +103,14 @@ class NestedValidation(CrossValidation):
         """The protocol, folds and epochs behind the numbers, in words."""
         trial, seeds = self.results[0].trial, len(self.seeds)
         some = f"{len(self.outer) // seeds} of " if len(self.outer) < trial.folds * seeds else ""
-        folds = f"{some}{trial.folds} folds" + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
+        folds = some + counted(trial.folds, "fold") + (f" by {trial.split.partition('#')[0]}" if trial.split else "")
         runs = len(self.outer[0].results)
         chosen = f"settings chosen from {counted(self.outer[0].configs, 'configuration')} on validation graphs"
         trained = f"{folds} × {runs} runs" + (f" × {trial.training.epochs} epochs" if self.has_epochs else "")
         how = f"{chosen}; {self.reading}; {trained}" if self.has_epochs else f"{chosen}; {trained}"
         if seeds > 1:
             how += f" × {seeds} seeds{' with new folds' if self.new_folds else ''}"
-        return f"protocol {trial.protocol}: {how}"
+        return f"protocol {trial.protocol}: {how}{weights_in_words(trial)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it; ``settings`` and ``training`` have what all folds share."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapnet.errors import SettingError
-from tapnet.experiments.trial import Trial, TrialResult, digest, rounded
+from tapnet.experiments.trial import Trial, TrialResult, digest, or_null, rounded
 from tapnet.files import counted
 from tapnet.inference.stability import corrected_overlap
 from tapnet.machine import NOT_RECORDED
@@ -28,11 +28,6 @@ READINGS = {
 
 
 COMMON_EPOCH = "best test epoch of the folds' mean"  # one epoch for all folds, as GIN's authors report
-
-
-def or_null(value: Any) -> float | None:
-    """A number as JSON has it: None where it is not defined."""
-    return float(value) if math.isfinite(value) else None
 
 
 def deviation(scores: Sequence[float]) -> float:
@@ -68,6 +63,11 @@ def system_name(trial: Trial) -> str:
     """``"gin"``; ``"tapnet:topk"`` where the pooling layer is another than the system's own."""
     pool = changed_settings(trial).get("pool")
     return f"{trial.model}:{pool}" if pool else trial.model
+
+
+def weights_in_words(trial: Trial) -> str:
+    """How its classes count in training, to be added to the rules; empty where they all count alike."""
+    return f"; class weights {trial.class_weight}" if trial.class_weight else ""
 
 
 def system_in_words(trial: Trial) -> str:
@@ -159,10 +159,25 @@ class Summary:
         found = []
         for metric in self.metrics or [self.metric]:
             scores = zip(self._fold_numbers, self.scores_by(metric), strict=True)
-            folds = list(dict.fromkeys(str(fold) for fold, score in scores if not math.isfinite(score)))
+            folds = {fold for fold, score in scores if not math.isfinite(score)}
             if folds:
-                which = f"{'fold' if len(folds) == 1 else 'folds'} {', '.join(folds)}"
-                found.append(f"{metric} is not defined on the test graphs of {which}, so it has no mean")
+                found.append(
+                    f"{metric} of the test graphs of {_folds_in_words(folds)} is not defined, so it has no mean"
+                )
+        return found
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader has to know of the numbers: a sentence each."""
+        chooser = self.results[0].trial.select_by
+        diverged = {r.trial.fold for r in self.results if r.diverged}
+        by_loss = {r.trial.fold for r in self.results if r.chosen_by_loss}
+        found = self.undefined
+        if by_loss:
+            why = f"{chooser} is not defined on the validation graphs of {_folds_in_words(by_loss)}"
+            found.append(f"{why}: there the epoch with the lowest validation loss counts")
+        if diverged:
+            found.append(f"training diverged in {_folds_in_words(diverged)}: the last training loss is not a number")
         return found
 
     @property
@@ -192,9 +207,13 @@ class Summary:
         if not self.has_epochs:
             chosen = not find_model(trial.model).baseline
             return "settings chosen within the training folds" if chosen else "nothing to choose"
-        by_metric = trial.select_by and trial.protocol != "paper"
-        words = f"epoch with the best validation {trial.select_by}" if by_metric else PROTOCOLS[trial.protocol]
-        first = 0 if trial.protocol == "paper" else trial.training.first_choice
+        words = PROTOCOLS[trial.protocol]
+        if trial.protocol == "paper":
+            usual = self.metric == trial.test_metric and not trial.select_by
+            return words if usual else f"{words} by {trial.test_metric}"
+        if trial.select_by:
+            words = f"epoch with the best validation {trial.select_by}"
+        first = trial.training.first_choice
         return f"{words}, from epoch {first + 1} on" if first else words
 
     @property
@@ -209,7 +228,7 @@ class Summary:
             how = f"no epochs, {self.reading}; {some}{folds}"
         if len(self.seeds) > 1:
             how += f" × {len(self.seeds)} seeds{' with new folds' if self.new_folds else ''}"
-        return f"protocol {trial.protocol}: {how}"
+        return f"protocol {trial.protocol}: {how}{weights_in_words(trial)}"
 
     @property
     def other_readings(self) -> dict[str, tuple[float, float]]:
@@ -218,9 +237,11 @@ class Summary:
         if not self.has_epochs or self.metric != trial.test_metric:
             return {}
         every = [readings(r.curves) for r in self.results]
-        names = {name: READINGS.get(name, name.replace("_", " ", 2)) for name in every[0]}
+        own = "best_test_epoch" if trial.protocol == "paper" else f"best_validation_{trial.select_by}"
+        own = own if trial.protocol == "paper" or trial.select_by else "lowest_validation_loss"
+        shown = [name for name in every[0] if name != own or trial.training.first_choice]
+        names = {name: READINGS.get(name, name.replace("_", " ", 2)) for name in shown}
         columns = {words: [fold[name].score for fold in every] for name, words in names.items()}
-        columns.pop(self.reading, None)
         tests = np.array([r.curves[f"test_{self.metric}"] for r in self.results])
         columns[COMMON_EPOCH] = tests[:, best_epoch(self.metric, tests.mean(axis=0).tolist())].tolist()
         return {words: (float(np.mean(column)), deviation(column)) for words, column in columns.items()}
@@ -349,6 +370,11 @@ class Summary:
         if found is None:
             return {}
         return {"validation": {m: or_null(METRICS[m](found.y, found.values)) for m in self.metrics or [self.metric]}}
+
+
+def _folds_in_words(folds: Iterable[int]) -> str:
+    numbers = sorted(set(folds))
+    return f"{'fold' if len(numbers) == 1 else 'folds'} {', '.join(map(str, numbers))}"
 
 
 def _mean_and_std(scores: Sequence[float]) -> dict[str, float | None]:

@@ -284,6 +284,12 @@ class TrialResult:
         return not all(map(math.isfinite, self.curves.get("train_loss", ())[-1:]))
 
     @property
+    def chosen_by_loss(self) -> bool:
+        """Whether the metric that was to choose the epoch is not defined on the validation graphs, so the loss did."""
+        values = self.curves.get(f"validation_{self.trial.select_by}")
+        return self.trial.protocol != "paper" and bool(values) and all(map(math.isnan, values or ()))
+
+    @property
     def machine(self) -> str:
         """The processor, instruction sets and BLAS behind its numbers, in words; or "not recorded"."""
         return machine_in_words(dict(self.versions), any_cpu=self.trial.reproducible)
@@ -304,9 +310,11 @@ class TrialResult:
         return {
             "key": self.trial.key,
             "trial": self.trial.to_dict(),
-            self.metric: self.reading.score,
+            self.metric: or_null(self.reading.score),
             "epoch": self.reading.epoch,
-            "readings": {name: {"epoch": r.epoch, self.metric: r.score} for name, r in readings(self.curves).items()},
+            "readings": {
+                name: {"epoch": r.epoch, self.metric: or_null(r.score)} for name, r in readings(self.curves).items()
+            },
             "parameters": self.parameters,
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
@@ -334,8 +342,16 @@ class TrialResult:
 
 
 def rounded(value: float) -> float:
-    """A value of a curve: six digits, so that a stored trial is small and equal to what it was before it was stored."""
-    return float(f"{value:.6g}")
+    """A value of a curve: six digits, so that a stored trial is small and equal to what it was before it was stored.
+
+    NaN for what is no number, infinite numbers too.
+    """
+    return float(f"{value:.6g}") if math.isfinite(value) else math.nan
+
+
+def or_null(value: Any) -> float | None:
+    """A number as JSON has it: None where it is not defined."""
+    return float(value) if math.isfinite(value) else None
 
 
 def pack_curve(curve: Sequence[float]) -> str:

@@ -29,8 +29,7 @@ from tapnet.experiments.setup import (
     usual_settings,
 )
 from tapnet.experiments.store import Store
-from tapnet.experiments.summary import or_null
-from tapnet.experiments.trial import Trial, TrialResult
+from tapnet.experiments.trial import Trial, TrialResult, or_null
 from tapnet.files import counted, read_regular, write_atomically
 from tapnet.io.load import AnyDataset
 from tapnet.training.metrics import METRICS
@@ -533,6 +532,9 @@ def _next(
 
 
 def _validation_score(result: TrialResult, metric: str) -> float:
+    """The score of the validation graphs; NaN of a training that diverged, which is no candidate."""
+    if math.isnan(_validation_loss(result)):
+        return math.nan
     if metric == result.metric:
         return result.reading.score
     found = result.predicted["validation"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -59,7 +60,7 @@ def splits(
         drawn = grouped_folds(own.groups, folds, fold_seed, dataset.y)
         own = replace(own, parts=tuple(split_by_folds(drawn, i, validation=False) for i in range(folds)))
     if protocol == "paper":
-        return (_without_validation(own.parts[number]) for number in numbers)
+        return (without_validation(own.parts[number]) for number in numbers)
     if protocol == "fair" and _validate_each_other(own.parts):
         return (_validated_by_next(own.parts, number) for number in numbers)
     return (_with_hold_out(dataset, own.parts[number], fold_seed) for number in numbers)
@@ -111,8 +112,11 @@ def validation_splits(dataset: GraphDataset, folds: int) -> Splits:
     return Splits(f"{name}, for validation", tuple(Split(p.train, p.test, p.test[:0]) for p in whole))
 
 
-def _without_validation(part: Split) -> Split:
-    """The split with its validation graphs, if it has some, among those that train."""
+def without_validation(part: Split) -> Split:
+    """The split with its validation graphs, if it has some, among those that train.
+
+    So systems without epochs, which have none to choose, use a split.
+    """
     if part.validation is None:
         return part
     return Split(torch.cat([part.train, part.validation]).sort().values, None, part.test)
@@ -191,7 +195,7 @@ def reported_reading(
         protocol: which epoch counts.
         curves: of the trial.
         select_by: the metric on the validation graphs that chooses the epoch of ``fair`` and ``nested``; empty for
-            their loss.
+            their loss, which also chooses where the metric is not defined on these graphs.
         first: the first epoch, from 0, that may be chosen so; until it is trained, the last one counts.
     """
     found = readings(curves)
@@ -200,9 +204,12 @@ def reported_reading(
     if protocol == "paper":
         return found["best_test_epoch"]
     part, metric = _scored(curves)
-    values = curves[f"validation_{select_by or 'loss'}"]
+    chooser = select_by or "loss"
+    if all(math.isnan(value) for value in curves[f"validation_{chooser}"]):
+        chooser = "loss"
+    values = curves[f"validation_{chooser}"]
     first = min(first, len(values) - 1)
-    epoch = first + best_epoch(select_by or "loss", values[first:])
+    epoch = first + best_epoch(chooser, values[first:])
     return Reading(epoch + 1, curves[f"{part}_{metric}"][epoch])
 
 

@@ -78,7 +78,7 @@ class SelectPooling(Pooling):
 
     @abstractmethod
     def score(self, h: Tensor, batch: GraphBatch) -> Tensor:
-        """[N, d] features, after dropout → [N] scores; the highest of each graph stay."""
+        """[N, d] features, after dropout → [N] or [N, 1] scores; the highest of each graph stay."""
 
     def scale(self, rows: Tensor, score: Tensor) -> Tensor:
         """The kept rows [K, d] and their scores [K] → the rows that go on; selecting alone passes no gradient."""
@@ -154,7 +154,13 @@ class SelectPooling(Pooling):
         return Mask.draw(self.dropout) if self.training and self.dropout > 0 else None
 
     def _scores(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Scores:
-        return Scores(self.score(x if mask is None else mask.applied(x), batch))
+        score = self.score(x if mask is None else mask.applied(x), batch)
+        if isinstance(score, Tensor) and score.shape == (len(x), 1):  # as a Linear gives it
+            score = score.squeeze(1)
+        if not isinstance(score, Tensor) or score.shape != (len(x),):
+            found = list(score.shape) if isinstance(score, Tensor) else type(score).__name__
+            raise ValueError(f"{type(self).__name__}.score gives each of the {len(x)} nodes a number: [N], not {found}")
+        return Scores(score if score.is_floating_point() else score.to(x.dtype))
 
     def _loss(self, x: Tensor, batch: GraphBatch, mask: Mask | None) -> Tensor | None:
         """To be added while training."""
