@@ -332,6 +332,18 @@ def test_a_fold_whose_usual_metric_is_not_defined_is_stored(labels, tmp_path):
         json.loads(file.read_text(), parse_constant=pytest.fail)  # no NaN, which is not JSON
 
 
+def test_a_label_that_a_fold_leaves_out_is_said(labels):
+    y = labels.y.clone()
+    y[:, 1] = 0
+    y[:2, 1] = 1
+    found = tapnet.cross_validate(replace(labels, y=y), "size", folds=3)
+    (note,) = (note for note in found.notes if "roc_auc of large" in note)
+    folds = [i for i, score in enumerate(found.by_target["large"]["roc_auc"]) if math.isnan(score)]
+    assert folds
+    assert ", ".join(map(str, folds)) in note
+    assert "leaves it out" in note
+
+
 def test_a_training_that_diverges_is_stored_and_said(sizes, tmp_path):
     with pytest.warns(DataNote, match="training diverged in folds 0, 1, 2"):
         found = tapnet.cross_validate(sizes, "gin", lr=1e30, out=tmp_path, **FEW)

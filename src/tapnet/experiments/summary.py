@@ -173,6 +173,12 @@ class Summary:
         diverged = {r.trial.fold for r in self.results if r.diverged}
         by_loss = {r.trial.fold for r in self.results if r.chosen_by_loss}
         found = self.undefined
+        for name, scores in self.by_target.items():
+            pairs = zip(self.results, scores[self.metric], strict=True)
+            without = {r.trial.fold for r, score in pairs if not math.isfinite(score)}
+            if without:
+                where = f"of {name} is not defined on the test graphs of {_folds_in_words(without)}"
+                found.append(f"{self.metric} {where}, whose mean over the targets leaves it out")
         if by_loss:
             why = f"{chooser} is not defined on the validation graphs of {_folds_in_words(by_loss)}"
             found.append(f"{why}: there the epoch with the lowest validation loss counts")
