@@ -145,8 +145,8 @@ def test_a_file_of_the_visitor_keeps_its_names_and_may_name_categories(client):
     assert view["categories"][view["category"][6]] == "N"
     assert (view["class"], view["notes"], view["connectivity"]) == (None, [], 0.5)
     by_number = upload(client, node_link([0] * 6 + [1, 2, 2], json_edges(NITROBENZENE))).json()
-    by_name = upload(client, NITROBENZENE).json()
-    assert by_number["probabilities"] == by_name["probabilities"]
+    assert any("not by numbers" in note for note in by_number["notes"])  # which could be those of another copy
+    assert set(by_number["categories"]) == {"0", "1", "2"}
 
 
 def json_edges(text):

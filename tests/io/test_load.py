@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -504,8 +505,11 @@ def test_graphs_in_memory_are_the_data_set_that_they_are(mutag, pyg):
     ]
     for graph, _ in pairs:
         graph["num_nodes"] = len(graph["node_feat"])
-    held = (Collection(pyg), pyg, tuple(pyg), pairs, [mutag.to_networkx(i) for i in range(len(mutag))], mutag)
+    held = (Collection(pyg), pyg, tuple(pyg), pairs, mutag)
     assert [load_dataset(graphs).checksum for graphs in held] == [mutag.checksum] * len(held)
+    named = load_dataset([mutag.to_networkx(i) for i in range(len(mutag))])  # which are called C, N and so on
+    assert [named.categories[i] for i in named.x] == [mutag.category_names[i] for i in mutag.x]
+    assert replace(named, x=mutag.x).checksum == mutag.checksum
     assert load_dataset(Collection(pyg)).name == "collection"
     assert load_dataset(pyg, features="degrees").checksum == mutag.with_features("degrees").checksum
     assert load_dataset(mutag, features="degrees").features == "degrees"

@@ -454,7 +454,9 @@ class GraphDataset:
         Returns:
             A graph with the node and edge attributes ``label`` and ``attributes``, the edge attribute ``weight``, and
             its class (or its number, or numbers) in ``graph["y"]``: a ``DiGraph`` where the data set is directed, or
-            an edge and its reverse carry different data, else a ``Graph``.
+            an edge and its reverse carry different data, else a ``Graph``. The ``label`` of a node is the name of its
+            category where ``label_names`` has one for each. Several categories are a tuple, and each is an attribute
+            of its own, too, under the name that ``node_columns`` (``edge_columns``) has for it.
         """
         from tapnet.data.convert import to_networkx
 
@@ -489,6 +491,7 @@ class GraphDataset:
             name: The name of the data set.
             node_label: The node attribute that holds a category; or a list of several, which every node has to have.
                 Each is a category of its own, and their embeddings are summed. None or an empty list: no attribute.
+                By default ``label``, and in graphs of :meth:`to_networkx` the several that their labels are made of.
             node_attributes: The node attribute that holds numbers.
             edge_label: The edge attribute that holds a category, or a list of several, likewise.
             edge_attributes: The edge attribute that holds numbers.

@@ -432,16 +432,12 @@ class Explorer:
         """Each node's category, as an index of the names of those that occur."""
         if data.categories is None:
             return [0] * data.num_nodes, ["node"]
-        known = dict(zip(map(str, self.saved.categories or ()), self.saved.category_names, strict=True))
         x = data.x.table[data.x.combination, 0] if isinstance(data.x, MixedFeatures) else data.x
         occurring, category = np.unique(x.numpy(), return_inverse=True)
         if isinstance(data.x, MixedFeatures) and data.node_columns is not None:  # (column, value) pairs
             pairs = (data.categories[i] for i in occurring)
             return category.tolist(), [str(value)[:LONGEST_NAME] for _, value in pairs]
-        if data.label_names is not None:
-            return category.tolist(), [data.category_names[i] for i in occurring]
-        values = [str(data.categories[i])[:LONGEST_NAME] for i in occurring]
-        return category.tolist(), [known.get(value, value) for value in values]
+        return category.tolist(), [data.category_names[i][:LONGEST_NAME] for i in occurring]
 
     def _changed(self, choice: Choice) -> tuple[SavedModel, Any]:
         """The model and its settings, or one with the choice's settings and the same weights."""
