@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from tapnet import TAPNet, load_dataset, load_model
+from tapnet import GraphDataset, TAPNet, load_dataset, load_model
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.explorer.load import load_explorer
 from tapnet.inference.attribution_summary import summarize_attributions
@@ -99,6 +99,36 @@ def test_a_molecule_is_found_by_its_name(tmp_path):
     assert "graph 1 (benzene)" in str(found)
     with pytest.raises(DataError, match="2, 3"):
         explain_graph(model, "amine", table)
+
+
+@pytest.mark.parametrize("method", ["surrogate", "shapley", "gradients"])
+def test_a_molecule_is_explained_alike_however_it_is_written_and_by_its_own_numbers(method):
+    chem = pytest.importorskip("rdkit.Chem", reason="molecules need RDKit: pip install rdkit")
+    model = make_model(GraphDataset.from_smiles(["CCO", "c1ccccc1N", "CC(=O)[O-]", "CCl"], [0, 1, 0, 1]))
+    usual = chem.MolFromSmiles("CC(C)(O)c1ccc(N)cc1Cl")
+    expected = model.explain(chem.MolToSmiles(usual), method)
+    for seed in range(4):
+        text = chem.MolToRandomSmilesVect(usual, 1, randomSeed=seed)[0]
+        found, written = model.explain(text, method), chem.MolFromSmiles(text)
+        assert [node.node for node in found.nodes] == list(range(12))
+        elements = [found.graph.category_names[i] for i in found.graph.category]
+        assert elements == [atom.GetSymbol() for atom in written.GetAtoms()]
+        match = written.GetSubstructMatch(chem.MolFromSmiles(chem.MolToSmiles(usual)))
+        symmetric = chem.CanonicalRankAtoms(written, breakTies=False)
+        for atom, number in enumerate(match):
+            assert found.nodes[number].attribution == pytest.approx(expected.nodes[atom].attribution, abs=1e-5) or (
+                list(symmetric).count(symmetric[number]) > 1  # which of two like atoms a layer keeps
+            )
+        for edge, ends in zip(found.edges, found.graph.edges.T.tolist(), strict=True):
+            assert [edge.source, edge.target] == ends
+            assert written.GetBondBetweenAtoms(*ends) is not None
+        rings = [group.nodes for group in found.groups if group.kind == "ring"]
+        assert [set(ring) for ring in rings] == [set(ring) for ring in written.GetRingInfo().AtomRings()]
+        same = pytest.approx([group.attribution for group in expected.groups], abs=1e-5)
+        assert [group.attribution for group in found.groups] == same
+        ways = (GraphDataset.from_smiles([way]) for way in (text, chem.MolToSmiles(usual)))
+        ours, theirs = ({row.name: row.attribution for row in summarize_attributions(model, d).rows} for d in ways)
+        assert ours == pytest.approx(theirs, abs=1e-5)
 
 
 def test_what_cannot_be_found_is_said_without_a_flag(run):

@@ -103,7 +103,7 @@ class GraphDataset:
     task: Task = "classification"  # what y is
     target_names: tuple[str, ...] | None = None  # [T] of the columns of y
     graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like
-    smiles: tuple[str, ...] | None = None  # [G] of molecules; node i of a graph is atom i of its SMILES
+    smiles: tuple[str, ...] | None = None  # [G] of molecules; atom_order has the atom that each node is
     graph_columns: Mapping[str, tuple[str, ...]] | None = None  # [G] each: what else a table says of the graphs
     notes: tuple[str, ...] = ()  # what there was to say when the files were read
     not_read: tuple[str, ...] = ()  # what else nodes and edges carry: "edge attribute weight"
@@ -564,6 +564,32 @@ class GraphDataset:
         from tapnet.data.molecules import from_smiles
 
         return from_smiles(smiles, y, name, names, task)
+
+    def atom_order(self, index: int) -> list[int]:
+        """Finds the atoms of a molecule's SMILES that the nodes of its graph are.
+
+        Nodes are in RDKit's canonical order, so that a molecule is the same graph however it is written.
+
+        Args:
+            index: The number of the graph.
+
+        Returns:
+            ``[n]`` of each node the number of its atom, from 0 in the order in which the SMILES names them.
+
+        Raises:
+            SettingError: These are no molecules.
+
+        Example:
+            >>> from tapnet import GraphDataset
+            >>> GraphDataset.from_smiles(["OCC"]).atom_order(0)
+            [2, 0, 1]
+        """
+        from tapnet.data._molecule_arrays import atom_order
+
+        if self.smiles is None:
+            raise SettingError(f"the graphs of {self.name} are no molecules")
+        order: list[int] = atom_order(self.smiles[index]).tolist()
+        return order
 
 
 def _edges_of(nodes: Tensor, rowptr: Tensor) -> Tensor:

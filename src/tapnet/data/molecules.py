@@ -107,6 +107,29 @@ def describe_molecules(
     ).with_features("all")
 
 
+def in_written_order(dataset: GraphDataset) -> GraphDataset:
+    """The molecules with atoms in the order of their SMILES, as they were before they had RDKit's canonical order.
+
+    What is not in ``checksum`` is left as it is.
+    """
+    first = dataset.node_ptr[:-1]
+    orders = [arrays.atom_order(text) for text in dataset.smiles or ()]
+    if list(map(len, orders)) != dataset.nodes_per_graph.tolist():
+        return dataset  # SMILES that somebody else put there
+    offset = torch.repeat_interleave(first, dataset.nodes_per_graph)
+    place = torch.from_numpy(np.concatenate(orders)) + offset
+    node = torch.argsort(place)
+    row = torch.repeat_interleave(place, dataset.degree)
+    col = place[dataset.col + torch.repeat_interleave(offset, dataset.degree)]
+    edge = torch.from_numpy(np.lexsort((col.numpy(), row.numpy())))
+    moved: dict[str, Any] = {"x": dataset.x[node], "col": (col - offset[row])[edge].int()}
+    moved["rowptr"] = torch.cat([torch.zeros(1, dtype=torch.int64), dataset.degree[node].cumsum(0)])
+    for key in ("edge_labels", "edge_attributes", "edge_attr"):
+        values = getattr(dataset, key)
+        moved[key] = None if values is None else values[edge]
+    return replace(dataset, **moved)
+
+
 def molecule_codes(dataset: GraphDataset, read: arrays.MoleculeArrays) -> NDArray[np.uint64]:
     """[G] a code for each molecule, the same wherever the molecule is read; see `graph_codes`."""
     return graph_codes(replace(dataset, x=torch.from_numpy(read.atoms), categories=()))

@@ -19,6 +19,7 @@ from torch import Tensor
 from tapnet.data.convert import check_graphs, directions_note, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
+from tapnet.data.molecules import in_written_order
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.files import printable, read_regular
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
@@ -316,6 +317,12 @@ class SavedModel:
         reads_numbers = self.categories is None or self.card.shape.in_channels > len(self.categories)
         if isinstance(dataset.x, MixedFeatures) and not reads_numbers:
             dataset = replace(dataset, x=replace(dataset.x, numbers=None))
+        if self._has_checksum_of(dataset):
+            return True
+        is_whole = dataset.smiles is not None and dataset.edge_weight is None
+        return is_whole and self._has_checksum_of(in_written_order(dataset))  # of a model from before that order
+
+    def _has_checksum_of(self, dataset: GraphDataset) -> bool:
         if not dataset.num_edge_features:
             return dataset.checksum == self.card.trial.data
         with_edges = dataset.with_edge_features()  # also those of some networks that do not read them
