@@ -577,10 +577,14 @@ class SavedModel:
     def _with_own_features(self, dataset: GraphDataset) -> GraphDataset:
         if dataset.features == self.features:
             return dataset
+        what = "categories and numbers" if self.features == "all" else self.features
         try:
-            return dataset.with_features(self.features)
+            found = dataset.with_features(self.features)
         except SettingError:  # which the user has no choice of
-            raise DataError(f"the model reads node {self.features}; {dataset.name} has none") from None
+            raise DataError(f"the model reads node {what}; {dataset.name} has none") from None
+        if found.features == "degrees" != self.features:  # in the place of all that is not there
+            raise DataError(f"the model reads node {what}; {dataset.name} has none")
+        return found
 
     def join_files(self, files: Sequence[FileGraph], name: str) -> GraphDataset:
         """Graphs of files, each read by the names that its nodes' and edges' attributes had in the training data."""
@@ -639,6 +643,8 @@ class SavedModel:
             table = torch.where(x.table < 0, x.table, number[x.table.clamp(min=0)])
             self._note_unseen(dataset, (table >= 0)[x.combination], number, names, unseen)
             return replace(dataset, x=replace(x, table=table), categories=self.categories, prepared={})
+        if wanted > len(self.categories):
+            raise DataError(f"the model reads {wanted - len(self.categories)} numbers a node; {dataset.name} has none")
         known = number[x] >= 0 if len(number) else x >= 0
         found = number[x] if len(number) else x
         if not bool(known.all()):
