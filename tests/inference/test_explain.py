@@ -11,6 +11,7 @@ from hypothesis import given
 from tapnet import GraphDataset, TAPNet, load_dataset, load_model
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.explorer.load import load_explorer
+from tapnet.explorer.views import Choice
 from tapnet.inference.attribution_summary import summarize_attributions
 from tapnet.inference.explain import explain
 from tapnet.inference.explain_graph import explain_graph
@@ -86,6 +87,40 @@ def test_a_data_set_by_path_is_read_as_the_training_data_were(tmp_path):
     (folder / "m3.npy").write_bytes(b"no matrix")
     with pytest.raises(DataError, match=r"m3\.npy"):
         load_graphs(model, folder)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("named_by", ["matrix", "table", "both", "nothing"])
+def test_nodes_of_matrices_have_the_names_of_their_files(tmp_path, named_by):
+    folder, regions = tmp_path / "brains", ["insula", "cuneus", "uncus", "fornix", "pons", "vermis"]
+    folder.mkdir()
+    for number in range(4):
+        order = np.random.default_rng(number).permutation(6)
+        names = [regions[i] for i in order]
+        matrix = np.corrcoef(np.random.default_rng(number).normal(size=(6, 9)))
+        if named_by in ("matrix", "both"):
+            rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
+            lines = [",".join(row) for row in (["", *names], *rows)]
+            (folder / f"s{number}.csv").write_text("\n".join(lines))
+        else:
+            np.save(folder / f"s{number}.npy", matrix)
+    if named_by in ("table", "both"):
+        (folder / "nodes.csv").write_text("region,x\n" + "".join(f"{name},{i}\n" for i, name in enumerate(regions)))
+    (folder / "labels.csv").write_text("graph,class\n" + "".join(f"s{i},{i % 2}\n" for i in range(4)))
+    dataset = load_dataset(folder)
+    model = make_model(dataset)
+    expected = regions if named_by == "table" else list(range(6))
+    if named_by in ("matrix", "both"):
+        expected = [regions[i] for i in np.random.default_rng(2).permutation(6)]
+    file = next(folder.glob("s2.*"))
+    for found in (model.explain(2, dataset=folder), model.explain(file)):
+        assert [node.node for node in found.nodes] == expected
+        assert {edge.source for edge in found.edges} <= set(expected)
+        assert {vote.node for vote in found.layers[0].nodes} == set(expected)
+        assert [row["node"] for row in found.to_dict()["nodes"]] == expected
+    explorer = load_explorer(model, str(folder))
+    assert explorer.graph(2, Choice())["nodes"] == list(map(str, expected))
+    assert explorer.names.search("vermis")["graphs"] == ([] if named_by == "nothing" else [0, 1, 2, 3])
 
 
 def test_a_molecule_is_found_by_its_name(tmp_path):

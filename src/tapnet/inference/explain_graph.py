@@ -39,7 +39,8 @@ from tapnet.inference.shown import ShownOrder
 from tapnet.inference.training_data import find_graphs, load_graphs, read_smiles, reads_molecules
 from tapnet.io.dataset_files import is_matrix_file
 from tapnet.io.graph_file import read_graph
-from tapnet.io.graph_folder import FileGraph, class_of, graph_names, node_names
+from tapnet.io.graph_folder import FileGraph, class_of, graph_names
+from tapnet.io.read import names_of_nodes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -388,9 +389,7 @@ def find_graph(
 
 def dataset_graph(model: SavedModel, data: GraphDataset, number: int, files: Sequence[str] = ()) -> FoundGraph:
     """A graph of a data set with what is known of it; ``files`` are those of a folder of graphs."""
-    names = node_names(data.source, number) if files else None
-    if names is not None and len(names) != int(data.nodes_per_graph[number]):  # the file has changed since
-        names = None
+    names = names_of_nodes(data, number)
     file, called = files[number] if files else None, f"{data.name}, graph {number}"
     own = data.graph_names[number] if data.graph_names and not files else ""
     if own and (data.smiles is None or own != data.smiles[number]):
@@ -413,7 +412,8 @@ def _truth(model: SavedModel, data: GraphDataset, number: int) -> str | None:
 
 
 def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> FoundGraph:
-    layout, names = find_graphs(model, file, data_dir, download=False), None
+    names: Sequence[Hashable] | None = None
+    layout = find_graphs(model, file, data_dir, download=False)
     if layout.kind == "graphs" and layout.place.is_file():
         graph = read_graph(layout.place)
         data, names = model.join_files([FileGraph.of(graph, str(layout.place))], layout.prefix), list(graph)
@@ -422,6 +422,7 @@ def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> Fo
         data = load_graphs(model, file, data_dir)
     if len(data) > 1:
         raise SettingError(f"{file} has {len(data)} graphs; which one? Give its number with dataset={file}")
+    names = names if names is not None else names_of_nodes(data, 0, layout)
     return FoundGraph(data, 0, data.name, truth=_class_name(model, class_of(file)), node_names=names)
 
 

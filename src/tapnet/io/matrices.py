@@ -22,7 +22,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -621,3 +621,27 @@ def _are_other_names(table: Table, matrix: Matrix) -> bool:
 
 def _names_of_rows(table: Table) -> list[str]:
     return [row[0].strip() for row in table.rows]
+
+
+def matrix_node_names(file: Place) -> list[str] | None:
+    """What the nodes of a matrix are called: in its file or, where that has numbers at most, in their table.
+
+    Args:
+        file: The matrix.
+
+    Returns:
+        ``[n]``, or None where they have no names.
+
+    Raises:
+        DataError: The matrix or the table is wrong.
+    """
+    matrix, folder = read_matrix(file), cast(Place, file.parent)
+    own = folder / f"{file.name.rpartition('.')[0]}.{NODES}"
+    path = own if own.is_file() else folder / NODES
+    names = None if matrix.names is None else list(matrix.names)
+    if not path.is_file() or (names is not None and not _count_up(names)):
+        return names
+    table = read_table(path)
+    order = _order_of_nodes(table, matrix, file.name) or range(matrix.size)
+    given = _names_of_rows(table)
+    return [given[row] for row in order]
