@@ -545,7 +545,7 @@ class GraphDataset:
                 a DataFrame). What they ask for is found out as :func:`tapnet.data.targets.detect_task` says. None: they
                 are not known.
             name: The name of the data set.
-            names: What the molecules are called; by default their SMILES.
+            names: What the molecules are called; by default, and where a name is empty, their SMILES.
             task: ``"classification"``, ``"multilabel"`` or ``"regression"``, where it is not what would be found.
 
         Returns:

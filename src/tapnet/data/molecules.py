@@ -25,6 +25,8 @@ def from_smiles(
     """``GraphDataset.from_smiles``"""
     arrays.check_rdkit()
     texts = [str(text).strip() for text in smiles]
+    if names is not None and len(names) != len(texts):
+        raise DataError(f"{len(texts)} SMILES, but {len(names)} names")
     columns = None if y is None else target_columns(y)
     targets = None
     if columns is not None:
@@ -87,7 +89,10 @@ def plain_molecules(read: arrays.MoleculeArrays, *, name: str, source: str = "")
 def describe_molecules(
     plain: GraphDataset, smiles: Sequence[str], targets: Targets | None, names: Sequence[str] | None = None
 ) -> GraphDataset:
-    """The data set of plain molecules with what their atoms and bonds are, and what is known of them."""
+    """The data set of plain molecules with what their atoms and bonds are, and what is known of them.
+
+    A molecule without a name is called by its SMILES.
+    """
     atom_codes, bond_codes = (np.asarray(v, np.int64) for v in (plain.node_label_values, plain.edge_label_values or ()))
     atom_values, bond_values = arrays.atom_values(atom_codes), arrays.bond_values(bond_codes)
     if targets is not None:
@@ -103,8 +108,14 @@ def describe_molecules(
         node_columns=arrays.ATOM_COLUMNS,
         edge_columns=arrays.BOND_COLUMNS,
         smiles=tuple(smiles),
-        graph_names=tuple(smiles if names is None else names),
+        graph_names=_filled(smiles if names is None else names, smiles),
     ).with_features("all")
+
+
+def _filled(names: Sequence[str], smiles: Sequence[str]) -> tuple[str, ...]:
+    """The names, with the SMILES in place of those that are empty."""
+    given = ("" if name is None else str(name) for name in names)
+    return tuple(name if name.strip() else text for name, text in zip(given, smiles, strict=True))
 
 
 def in_written_order(dataset: GraphDataset) -> GraphDataset:
