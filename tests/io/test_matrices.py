@@ -152,6 +152,8 @@ CSR = {"indices": [0], "indptr": [0, 1, 1], "data": [1.0], "shape": [2, 2], "for
         ("a.npy", npy(PATH * 1e200), "in row 1, column 2"),
         ("a.npz", b"PK", "not a readable .npz"),
         ("a.npz", npz(), "holds no array"),
+        ("a.npz", npz(names=["a"]), "names: an array of <U1, where numbers belong"),
+        ("a.npz", npz(adjacency=["a"], other=PATH), "adjacency: an array of <U1, where numbers belong"),
         ("a.npz", npz(one=PATH, two=PATH), "which array is the matrix? It has one, two"),
         ("a.npz", bomb(), "unpacks to more than 128 MB"),
         ("a.npz", npz(**CSR | {"indices": [7]}), "damaged sparse matrix"),
@@ -183,6 +185,13 @@ def test_what_is_wrong_with_a_matrix_is_one_sentence_that_names_the_file(tmp_pat
     assert reason in str(error.value)
     assert str(error.value).startswith(str(tmp_path / name))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["adjacency", "corr"])
+def test_what_else_a_npz_holds_beside_numbers_is_left_aside(tmp_path, name):
+    regions, about = np.asarray(["insula", "cuneus", "pons"]), np.asarray([{"age": 7}], dtype=object)
+    np.savez(tmp_path / "a.npz", **{"names": regions, name: PATH, "about": about})
+    assert read_matrix(tmp_path / "a.npz").weight.tolist() == [2, 2, 0.5, 0.5]
 
 
 def test_nan_on_the_diagonal_does_no_harm(tmp_path):

@@ -45,11 +45,16 @@ MAX_FILE_BYTES = 1 << 27  # a dense matrix of 4,096 nodes
 MAX_NODES = 1 << 20
 LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; entries and nodes of a part
 DENSE = 0.5  # from this share of all pairs on, edges hardly tell anything
-MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays
+MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays of numbers
+SPARSE_NAMES = ("data", "indices", "indptr", "row", "col", "shape", "format")  # of scipy.sparse.save_npz
 STRENGTH = "strength"
 EDGE_LIST = "; a list of edges is not read: NetworkX's read_edgelist and write_graphml make a graph file of it"
 
 FloatArray = NDArray[np.float64]
+
+
+class _NoNumbersError(DataError):
+    """An array of something else."""
 
 
 class Matrix(NamedTuple):
@@ -276,9 +281,9 @@ def read_matrix(file: Place, threshold: float = 0.0) -> Matrix:
     """Reads one matrix.
 
     Args:
-        file: A .npy, .npz or .csv file. A .npz holds one array, one that is called adjacency, matrix or arr_0, or what
-            ``scipy.sparse.save_npz`` writes. A .csv may have the names of the nodes in its first line and column; where
-            they are in another order in the column, it is that of the line which counts.
+        file: A .npy, .npz or .csv file. A .npz holds one array of numbers, one that is called adjacency, matrix or
+            arr_0, or what ``scipy.sparse.save_npz`` writes. A .csv may have the names of the nodes in its first line
+            and column; where they are in another order in the column, it is that of the line which counts.
         threshold: Entries whose absolute value is not larger are no edges.
 
     Returns:
@@ -339,7 +344,7 @@ def _parse_npy(content: bytes, where: str, kinds: str = "biuf") -> NDArray[Any]:
     except Exception as error:  # whatever a stranger's header makes NumPy raise
         raise DataError(f"{where}: not an array of NumPy ({printable(error):.100})") from None
     if dtype.kind not in kinds or dtype.hasobject:
-        raise DataError(f"{where}: an array of {printable(dtype):.40}, where numbers belong")
+        raise _NoNumbersError(f"{where}: an array of {printable(dtype):.40}, where numbers belong")
     shape = tuple(map(int, shape))  # of True and False, too
     right = all(0 <= size <= MAX_FILE_BYTES for size in shape)
     if not right or len(content) - stream.tell() != math.prod(shape) * dtype.itemsize:
@@ -349,6 +354,7 @@ def _parse_npy(content: bytes, where: str, kinds: str = "biuf") -> NDArray[Any]:
 
 
 def _parse_npz(content: bytes, file: Place) -> dict[str, NDArray[Any]]:
+    """Its arrays of numbers; others, such as the names of nodes, are left out."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
@@ -356,11 +362,19 @@ def _parse_npz(content: bytes, file: Place) -> dict[str, NDArray[Any]]:
                 raise DataError(
                     f"{file}: unpacks to more than {MAX_FILE_BYTES >> 20} MB, which is too much for a matrix"
                 )
-            arrays = {}
+            arrays: dict[str, NDArray[Any]] = {}
+            others = list[DataError]()
             for entry in entries:
                 key = entry.filename.removesuffix(".npy")
                 kinds = "biufSU" if key == "format" else "biuf"
-                arrays[key] = _parse_npy(archive.read(entry), f"{file}: {printable(key):.60}", kinds)
+                try:
+                    arrays[key] = _parse_npy(archive.read(entry), f"{file}: {printable(key):.60}", kinds)
+                except _NoNumbersError as error:
+                    if key in (*MATRIX_NAMES, *SPARSE_NAMES):
+                        raise
+                    others.append(error)
+            if others and not arrays:
+                raise others[0]
     except (DataError, MemoryError):
         raise
     except Exception as error:  # whatever a damaged file makes zipfile raise
