@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -263,8 +263,11 @@ def file_kind(path: Path) -> Literal["csv", "tsv", "smi", "sdf"]:
     return kinds.get(ending, "csv")
 
 
-def smi_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """SMILES and, after a space, a name in each line, with the line's number; the first line may be a header."""
+def smi_rows(lines: Iterable[str], on_blank: Callable[[], None] | None = None) -> Iterator[tuple[int, list[str]]]:
+    """SMILES and, after a space, a name in each line, with the line's number; the first line may be a header.
+
+    ``on_blank`` is called for each blank line after the first row.
+    """
     number, first = 0, True
     for some in lines:
         for line in some.splitlines():
@@ -273,6 +276,8 @@ def smi_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
                 if not first or words[0].lower() != "smiles":
                     yield number, [*words, ""][:2]
                 first = False
+            elif on_blank is not None and not first:
+                on_blank()
 
 
 def sdf_records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:

@@ -14,7 +14,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
@@ -229,13 +229,16 @@ def parse_table(text: str, path: Place, mark: str | None = None) -> Table:
     return Table(path, tuple(header), [row for _, row in rest], [line for line, _ in rest], mark)
 
 
-def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[int, list[str]]]:
+def table_rows(
+    lines: Iterable[str], path: Place, mark: str, on_blank: Callable[[], None] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """The header of a table, then its rows, each with the line in which it begins.
 
     Args:
         lines: The lines of the file, with their ends.
         path: The file, for errors.
         mark: What separates the cells.
+        on_blank: Called for each blank row after the header.
 
     Yields:
         Rows as wide as the header; blank ones are left out.
@@ -249,6 +252,8 @@ def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[i
         for row in reader:
             begin, end = end + 1, reader.line_num
             if not any(map(str.strip, row)):
+                if width and on_blank is not None:
+                    on_blank()
                 continue
             if not width:
                 row = list(map(str.strip, row))
