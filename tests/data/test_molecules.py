@@ -121,6 +121,34 @@ def test_graphs_that_are_no_molecules_have_no_order_of_atoms():
         replace(dataset, smiles=None).atom_order(0)
 
 
+@pytest.mark.parametrize(
+    ("isotopic", "plain"),
+    [
+        ("[2H]OCC", "OCC"),
+        ("[3H]C([2H])([2H])O", "CO"),
+        ("C[C@]([2H])(O)F", "C[C@H](O)F"),
+        ("C[C@H]([2H])O", "CCO"),
+        ("[2H]/C(C)=C/F", "C/C=C\\F"),
+        ("[2H]c1ccccc1", "c1ccccc1"),
+        ("[2H][2H]", "[H][H]"),
+        ("[2H+]", "[H+]"),
+        ("[13CH4]", "C"),
+        ("[202Hg]", "[Hg]"),
+    ],
+)
+def test_isotopes_of_hydrogen_are_hydrogen(isotopic, plain):
+    dataset = GraphDataset.from_smiles([isotopic, plain])
+    assert dataset.subset([0]).checksum == dataset.subset([1]).checksum
+    assert dataset.smiles == (isotopic, plain)
+    has_some = any(f"[{mass}H{end}" in isotopic for mass in (2, 3) for end in "]+")
+    assert any("1 of 2 molecules have deuterium" in note for note in dataset.notes) == has_some
+    usual = arrays.read_arrays([plain])
+    for version in (False, True):
+        found = arrays.read_arrays([Chem.MolToMolBlock(Chem.MolFromSmiles(isotopic), forceV3000=version)])
+        np.testing.assert_array_equal(found.atoms & 127, usual.atoms & 127)
+        np.testing.assert_array_equal(found.atoms >> 21 & 255, usual.atoms >> 21 & 255)
+
+
 def test_mirror_images_are_no_copies():
     dataset = GraphDataset.from_smiles(["C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"])
     assert not any("copy" in note for note in dataset.notes)

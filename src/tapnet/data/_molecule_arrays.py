@@ -33,6 +33,8 @@ ATOM_COLUMNS = ("element", "degree", "charge", "hydrogens", "aromatic", "hybridi
 # approximate surface. Hydrogens add to none but the last.
 ATOM_NUMBERS = ("logP", "refractivity", "polar surface", "surface")
 BOND_COLUMNS = ("type", "conjugated", "ring", "stereo")
+ISOTOPIC_HYDROGEN = re.compile(r"\[\d+H(?![a-z])")
+ISOTOPES_OF_BLOCK = re.compile(r"^M  ISO|^.{30} [DT] |^M  V30 .*(?: [DT] |MASS=)", re.MULTILINE)
 STEREO = re.compile(r"[@/\\\n]")  # a text that may say something of it
 ATOM_STEREO, BOND_STEREO = ("", "R", "S", "r", "s"), ("", "E", "Z", "e", "z", "M", "P")  # CIP labels
 MOST_CIP_STEPS = 100_000  # a large cage could take minutes
@@ -111,11 +113,33 @@ def murcko_scaffolds(texts: Sequence[str]) -> list[str | None]:
 
 
 def parse(text: str) -> Any:
-    """RDKit's molecule of a SMILES or a MOL block; None where it is not valid or has no atoms."""
+    """RDKit's molecule of a SMILES or a MOL block; None where it is not valid or has no atoms.
+
+    Hydrogen is one element: RDKit would keep deuterium and tritium as atoms, where it counts others at their atom.
+    """
     from rdkit import Chem
 
-    mol = Chem.MolFromMolBlock(text) if "\n" in text else Chem.MolFromSmiles(text)
+    mol = _parse_block(text) if "\n" in text else Chem.MolFromSmiles(ISOTOPIC_HYDROGEN.sub("[H", text))
     return mol if mol is not None and mol.GetNumAtoms() else None
+
+
+def _parse_block(text: str) -> Any:
+    from rdkit import Chem
+
+    mol = Chem.MolFromMolBlock(text)
+    if mol is None or not ISOTOPES_OF_BLOCK.search(text):
+        return mol
+    for atom in mol.GetAtoms():
+        if atom.GetAtomicNum() == 1:
+            atom.SetIsotope(0)
+    mol = Chem.RemoveHs(mol)
+    Chem.AssignStereochemistry(mol, cleanIt=True, force=True)
+    return mol
+
+
+def has_isotopic_hydrogen(smiles: str) -> bool:
+    """Whether a SMILES names deuterium or tritium."""
+    return ISOTOPIC_HYDROGEN.search(smiles) is not None
 
 
 def atom_order(smiles: str) -> NDArray[np.int64]:

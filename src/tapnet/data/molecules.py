@@ -147,7 +147,7 @@ def molecule_codes(dataset: GraphDataset, read: arrays.MoleculeArrays) -> NDArra
 
 
 def copies_of_molecules(dataset: GraphDataset, codes: NDArray[np.uint64], targets: Targets | None) -> tuple[str, ...]:
-    """Counts the molecules that are there more than once, by canonical SMILES, and those that are mixtures.
+    """Counts the molecules that are there more than once, by canonical SMILES, mixtures, and those with isotopes.
 
     Args:
         dataset: The molecules.
@@ -164,15 +164,17 @@ def copies_of_molecules(dataset: GraphDataset, codes: NDArray[np.uint64], target
     if targets is not None and copied.any():
         group = np.unique(digests, return_inverse=True)[1]
         other = int((copied & _contradicted(targets.y[alike], group)).sum())
-    return molecule_notes(len(smiles), sum(map(is_mixture, smiles)), int(copied.sum()), other)
+    isotopic = sum(map(arrays.has_isotopic_hydrogen, smiles))
+    return molecule_notes(len(smiles), sum(map(is_mixture, smiles)), isotopic, int(copied.sum()), other)
 
 
-def molecule_notes(total: int, mixtures: int, copied: int, other: int = 0) -> tuple[str, ...]:
+def molecule_notes(total: int, mixtures: int, isotopic: int, copied: int, other: int = 0) -> tuple[str, ...]:
     """What a user should know of molecules.
 
     Args:
         total: The number of molecules.
         mixtures: How many of them are salts or mixtures.
+        isotopic: How many have deuterium or tritium.
         copied: How many have a copy.
         other: How many of these have a copy with another target.
 
@@ -182,6 +184,8 @@ def molecule_notes(total: int, mixtures: int, copied: int, other: int = 0) -> tu
     notes = []
     if mixtures:
         notes.append(f"{mixtures} of {total} molecules are salts or mixtures (several fragments)")
+    if isotopic:
+        notes.append(f"{isotopic} of {total} molecules have deuterium or tritium, which is read as any hydrogen")
     if copied:
         copies = f"{copied} of {total} molecules have a copy (the same canonical SMILES)"
         notes.append(copies + (f", {other} of them one with another target" if other else ""))

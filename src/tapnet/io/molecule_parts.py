@@ -24,6 +24,7 @@ from tapnet.data._molecule_arrays import (
     available_cores,
     canonical_smiles,
     check_rdkit,
+    has_isotopic_hydrogen,
     is_valid,
     molecule_arrays,
     read_arrays,
@@ -304,7 +305,7 @@ class MoleculeParts:
         read = molecule_arrays([])
         empty, invalid = LeftOut("without a molecule"), LeftOut("not valid")
         codes = [np.zeros(0, np.uint64)]
-        mixtures = molecules = 0
+        mixtures = isotopic = molecules = 0
 
         def part(count: int, rows: int) -> MoleculePart:
             """The part with so many molecules and rows, which need to wait no more."""
@@ -331,6 +332,7 @@ class MoleculeParts:
             read = MoleculeArrays.join([read, new])
             molecules += len(good)
             mixtures += sum(map(is_mixture, new.smiles))
+            isotopic += sum(map(has_isotopic_hydrogen, new.smiles))
             if full := len(valid) // self.multiple * self.multiple:
                 yield part(full, valid[full - 1] + 1)
             if waiting and (not valid or len(waiting) > MOST_WAITING * max(len(chunk), self.multiple)):
@@ -341,7 +343,7 @@ class MoleculeParts:
         if not molecules:
             raise invalid.nothing_left(self.path)
         left_out = [why.note(self.num_rows) for why in (empty, invalid) if why.count]
-        notes = molecule_notes(molecules, mixtures, self._copies(np.concatenate(codes)))
+        notes = molecule_notes(molecules, mixtures, isotopic, self._copies(np.concatenate(codes)))
         self.notes = tuple(f"{self.path}: {note}" for note in (*left_out, *notes))
 
     def _dataset(self, read: MoleculeArrays, rows: Sequence[Sequence[str]], kept: Sequence[int]) -> GraphDataset | None:
