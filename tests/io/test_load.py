@@ -110,6 +110,19 @@ def test_own_data_under_a_known_name_keep_what_they_have(tmp_path):
     assert load_dataset(folder).features == "degrees"
 
 
+@pytest.mark.parametrize("name", ["O=[N+]([O-])c1ccccc1", "CC(=O)O", "my set", "Größe", "x" * 65, "C#N", "a:b", "a?b"])
+def test_what_can_be_no_name_is_never_asked_for_on_the_network(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("tapnet.io.download.download", lambda *_: pytest.fail("it became an address"))
+    with pytest.raises(DatasetNotFoundError) as error:
+        load_dataset(name)
+    assert str(error.value).startswith(name[:60])
+    assert "no name of a data set" in str(error.value)
+    monkeypatch.chdir(tmp_path)
+    if set(name).isdisjoint(":?"):
+        write(tmp_path).rename(tmp_path / name)
+        assert len(load_dataset(name)) == 2  # a folder may be called so
+
+
 def test_what_is_nowhere_is_said_with_the_places_looked_at(tmp_path):
     with pytest.raises(DatasetNotFoundError, match=r"NOWHERE is not in .*\(data-dir\).*\(package\).*\(cache\)"):
         load_dataset("NOWHERE", tmp_path, download=False)
