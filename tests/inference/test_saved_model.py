@@ -12,9 +12,11 @@ from safetensors.torch import load_file, save_file
 from tapnet import GraphDataset, load_dataset
 from tapnet.errors import DataError
 from tapnet.explorer.views import Choice, Explorer
+from tapnet.inference.explain_graph import explain_graph
 from tapnet.inference.model import SavedModel
 from tapnet.inference.model_file import read_model
 from tests.helpers.graphs import write_graph
+from tests.helpers.pages import make_model
 from tests.helpers.writers import write_tu
 
 
@@ -50,6 +52,18 @@ def test_a_copy_that_numbers_its_labels_otherwise_is_read_alike_through_networkx
     shutil.rmtree(tmp_path / "MUTAG")
     for given in (copy, graphs, GraphDataset.from_networkx(graphs), list(copy), tmp_path):
         torch.testing.assert_close(torch.from_numpy(saved.predict(given).probabilities), expected)
+
+
+def test_names_are_those_of_all_features_too(tmp_path):
+    mutag = load_dataset("MUTAG", features="all")
+    assert mutag.category_names == ("C", "N", "O", "F", "I", "Cl", "Br")
+    write_tu(replace(mutag, node_label_values=(2, 5, 6, 3, 4, 1, 0)), tmp_path / "MUTAG")
+    copy, saved = load_dataset("MUTAG", tmp_path, features="all"), make_model(mutag)
+    expected = torch.from_numpy(saved.predict(mutag).probabilities)
+    torch.testing.assert_close(torch.from_numpy(saved.predict(copy).probabilities), expected)
+    graphs = [copy.to_networkx(i) for i in range(9)]
+    torch.testing.assert_close(torch.from_numpy(saved.predict(graphs).probabilities), expected[:9])
+    assert set(explain_graph(saved, graphs[0]).category_names) == {*mutag.category_names, "unknown"}
 
 
 @pytest.mark.parametrize("as_text", [False, True])

@@ -546,10 +546,11 @@ def _parts_of_labels(labels: list[Any] | None, names: Sequence[str] | None) -> d
     return {name: [label[k] for label in labels] for k, name in enumerate(names)}
 
 
-def _own_columns(graphs: Sequence[nx.Graph], key: str) -> tuple[str, ...] | None:
+def _own_columns(graphs: Sequence[nx.Graph], key: str, rows: list[dict[str, Any]]) -> tuple[str, ...] | None:
     """What graphs of ``to_networkx`` say of the parts of their labels; None where they do not all say the same."""
-    said = {tuple(names) if isinstance(names := g.graph.get(key), list | tuple) else None for g in graphs}
-    return said.pop() if len(said) == 1 else None
+    said = {tuple(map(str, names)) if isinstance(names := g.graph.get(key), list) else None for g in graphs}
+    names = said.pop() if len(said) == 1 else None
+    return names if names and all(_column(rows, name) is not None for name in names) else None
 
 
 def from_networkx(
@@ -566,13 +567,15 @@ def from_networkx(
         graphs = [g if g.is_directed() else g.to_directed(as_view=True) for g in graphs]
     node_label, node_attributes, edge_label, edge_attributes, edge_weight = attributes
     node_label, edge_label = (None if names in ((), []) else names for names in (node_label, edge_label))
-    node_label = _own_columns(graphs, NODE_COLUMNS) or node_label if node_label == "label" else node_label
-    edge_label = _own_columns(graphs, EDGE_COLUMNS) or edge_label if edge_label == "label" else edge_label
     for key in {"labels": listed_names(node_label), "attributes": (node_attributes,)}.get(features or "", ()):
         check_node_attribute(graphs, key, needed=False)
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]
+    if node_label == "label":
+        node_label = _own_columns(graphs, NODE_COLUMNS, nodes) or node_label
+    if edge_label == "label":
+        edge_label = _own_columns(graphs, EDGE_COLUMNS, edges) or edge_label
     if y is None:
         missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
         if missing is not None:

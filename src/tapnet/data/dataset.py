@@ -198,7 +198,8 @@ class GraphDataset:
     @property
     def category_names(self) -> tuple[str, ...]:
         """What each category of x means: its name where that is known, else its original value."""
-        if self.features == "labels" and self.label_names is not None:
+        are_labels = self.features == "labels" or (self.features == "all" and self.node_columns is None)
+        if are_labels and self.categories is not None and self.label_names is not None:
             return self.label_names
         return tuple(map(str, self.categories or ()))
 

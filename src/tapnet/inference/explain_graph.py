@@ -304,8 +304,9 @@ def displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor,
         return torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
     if isinstance(x, MixedFeatures):
         first = x.table[x.combination, 0]
-        values = (c[1] if isinstance(c, tuple) else c for c in model.categories or ())
-        return torch.where(first < 0, len(read.categories), first), (*map(printable, values), "unknown")
+        values = [c[1] if isinstance(c, tuple) else c for c in model.categories or ()]
+        shown = map(printable, values) if any(isinstance(c, tuple) for c in model.categories or ()) else names[:-1]
+        return torch.where(first < 0, len(read.categories), first), (*shown, "unknown")
     if x.dim() > 1:  # a row of zeros is of no category that the model knows
         return torch.where(x.any(dim=1), x.argmax(dim=1), len(read.categories)), names
     return x, names
