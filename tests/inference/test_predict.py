@@ -427,7 +427,7 @@ def test_an_unknown_category_is_named_with_the_line_of_its_row(run, tmp_path, mo
     code, _, said = output_of(monkeypatch, capfdbinary, run, "new.csv")
     (note,) = [line for line in said if b"not trained on" in line]
     assert (code, note.count(b"new.csv:")) == (1, 2)
-    assert b"new.csv:7: " in note
+    assert b"new.csv:7: element S" in note
     assert b"new.csv:9: " in note
 
 

@@ -170,7 +170,8 @@ class UnseenCategories:
             names: [G] of the graphs.
             known_names: of the model's categories, where they have other names than their numbers.
         """
-        values = dataset.category_names if dataset.label_names is not None else dataset.categories or ()
+        own_names = dataset.category_names
+        values = own_names if own_names is dataset.label_names else dataset.categories or ()
         if known_names and all(is_code(value) for value, own in zip(values, number.tolist(), strict=True) if own < 0):
             listed = ", ".join(map(printable, known_names[:NAMED_AT_MOST])) + ", …" * (len(known_names) > NAMED_AT_MOST)
             self.advice = f"; the model knows categories by their names ({listed}), not by numbers"
@@ -713,7 +714,7 @@ class SavedModel:
         if values is self.categories:
             return list(range(len(values)))
         named, names = self._named_categories, dataset.category_names
-        if named is not None and dataset.label_names is not None and len(set(names)) == len(names):
+        if named is not None and names is dataset.label_names and len(set(names)) == len(names):
             return [named.get(name, -1) for name in names]
         if named is not None:
             known = {value: i for value, i in exact.items() if not is_code(value)}
