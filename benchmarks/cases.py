@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -216,6 +216,7 @@ def files(dataset: GraphDataset, rounds: int, form: Literal["JSON", "GraphML"] =
     import networkx as nx
     from torch_geometric.utils import from_networkx
 
+    dataset = replace(dataset, label_names=None)  # the peer's categories are numbers
     ours, peer = our_model(dataset).eval(), PyGNet(dataset.num_features, dataset.num_classes).eval()
     nodes: dict[str, int] = {}
 

@@ -16,7 +16,7 @@ def molecules() -> tuple[list[nx.Graph], list[str]]:
     for i in range(len(dataset)):
         graph = dataset.to_networkx(i)
         for _, atom in graph.nodes(data=True):
-            atom["element"] = dataset.category_names[dataset.categories.index(atom.pop("label"))]
+            atom["element"] = atom.pop("label")
         graphs.append(nx.relabel_nodes(graph, {n: f"{atom['element']}{n + 1}" for n, atom in graph.nodes(data=True)}))
     return graphs, [dataset.class_names[c] for c in dataset.y]
 

@@ -1,5 +1,6 @@
 """TAPClassifier: scikit-learn's conventions, graphs of every kind, and nothing left changed behind it."""
 
+import contextlib
 import json
 import math
 import os
@@ -1023,3 +1024,38 @@ def test_an_edge_attribute_that_is_named_and_not_there(names):
         DataError, match="graph 0: the edge from 0 to 1 has no attribute 'sotr'; it has 'order', 'sort'"
     ):
         small(epochs=1, node_label="kind", **names).fit(of_many_kinds(), [0, 1] * 6)
+
+
+@pytest.mark.parametrize("features", ["all", "labels", "attributes", "degrees", "log-degrees", None])
+@pytest.mark.parametrize("kind", ["NetworkX", "PyG", "GraphDataset"])
+def test_features_that_graphs_lack_are_an_error_and_never_taken_from_elsewhere(features, kind):
+    """Every pair of what was trained on and what is there: an answer, or one sentence."""
+
+    def made(number, label, attributes):
+        graph = nx.cycle_graph(4 + number % 3)
+        for node in graph:
+            graph.nodes[node].update({"label": (number + node) % 3} if label else {})
+            graph.nodes[node].update({"attributes": [node / 2, 1.0 + number]} if attributes else {})
+        return graph
+
+    def given(graphs):
+        if kind == "NetworkX":
+            return graphs
+        dataset = GraphDataset.from_networkx(graphs, [i % 2 for i in range(len(graphs))])
+        return dataset if kind == "GraphDataset" else list(dataset)
+
+    for trained in ((True, True), (True, False), (False, True)):
+        if features in ("labels", "attributes") and not trained[features == "attributes"]:
+            continue
+        graphs = given([made(i, *trained) for i in range(6)])
+        if kind == "PyG" and features == "attributes" and trained[0]:
+            continue  # its x is what the data set has chosen
+        model = TAPClassifier(epochs=1, features=features, random_state=0).fit(graphs, [0, 1] * 3)
+        read = model.model_.features
+        for there in ((True, True), (True, False), (False, True), (False, False)):
+            others = given([made(i, *there) for i in range(2)])
+            wanted = {"labels": there[0], "attributes": there[1], "all": all(there) or there == trained}
+            predicted = False
+            with contextlib.suppress(DataError):
+                predicted = model.predict_proba(others).shape == (2, 2)
+            assert predicted == wanted.get(read, True) or kind == "PyG", (read, trained, there)

@@ -265,7 +265,8 @@ def test_the_training_folder_as_every_kind_of_data_set(trained, tmp_path, monkey
     write_tu(numbered, tmp_path / "NUMBERS")
     write_text(numbered, tmp_path / "one.txt")
     shutil.make_archive(str(tmp_path / "NUMBERS"), "zip", tmp_path, "NUMBERS")
-    by_number = SavedModel(saved.network, saved.card.replace(categories=tuple(range(len(numbers)))))
+    codes = {"categories": tuple(range(len(numbers))), "category_names": None}
+    by_number = SavedModel(saved.network, saved.card.replace(**codes))
     by_number.save(tmp_path / "by-number.safetensors")
     inputs = [tmp_path / "NUMBERS", tmp_path / "NUMBERS.zip", tmp_path / "one.txt"]
     code, out, _ = here(monkeypatch, capsys, "predict", tmp_path / "by-number.safetensors", *inputs)

@@ -118,6 +118,31 @@ def test_networkx_and_back(dataset):
     assert_same(dataset, back)
 
 
+@given(datasets(weights=True, labels=True, edge_data=True), st.data())
+def test_names_and_several_categories_survive_networkx_and_back(dataset, data):
+    names = tuple(f"kind {value}" for value in dataset.node_label_values)
+    named = replace(dataset, label_names=names)
+    back = GraphDataset.from_networkx([named.to_networkx(i) for i in range(len(named))])
+    assert [back.node_label_values[i] for i in back.node_labels] == [names[i] for i in dataset.node_labels]
+    several = replace(
+        dataset,
+        node_label_values=tuple((i % 2, f"b{i}", i % 3 == 0) for i in range(len(names))),
+        node_columns=("a", "b", "c"),
+        edge_label_values=tuple((f"x{i}", i) for i in range(len(dataset.edge_label_values or ()))),
+        edge_columns=("x", "y") if dataset.num_edges else None,
+        label_names=("same",) * len(names),  # which tell nothing apart
+    ).with_features("all")
+    graphs = [several.to_networkx(i) for i in range(len(several))]
+    back = GraphDataset.from_networkx(graphs)
+    assert (back.node_columns, back.edge_columns) == (several.node_columns, several.edge_columns)
+    for key in ("node", "edge") if several.num_edges else ("node",):
+        labels, values = getattr(back, f"{key}_labels"), getattr(back, f"{key}_label_values")
+        expected, theirs = getattr(several, f"{key}_labels"), getattr(several, f"{key}_label_values")
+        assert [values[i] for i in labels] == [theirs[i] for i in expected]
+    kinds = [kind for graph in graphs for _, kind in graph.nodes(data="b")]
+    assert kinds == [several.node_label_values[i][1] for i in several.node_labels]
+
+
 def test_pyg_one_hot_rows_become_categories_and_floats_stay_floats():
     edge_index = torch.tensor([[0, 1], [1, 0]])
     one_hot = Data(x=torch.eye(3)[[2, 0]], edge_index=edge_index, y=torch.tensor([1]))

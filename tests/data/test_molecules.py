@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from tapnet import GraphDataset
 from tapnet.data import _molecule_arrays as arrays
 from tapnet.data.catalog import describe
+from tapnet.data.molecules import in_written_order
 from tapnet.errors import DataError, SettingError
 
 Chem = pytest.importorskip("rdkit.Chem")
@@ -25,15 +27,16 @@ MOLECULES = ["CCO", "c1ccccc1C(=O)[O-]", "C[C@H](N)C(=O)O", "C/C=C/C#N", "[Na+].
 
 
 def atoms_of(dataset, graph):
+    """In the order of the SMILES."""
     nodes = slice(dataset.node_ptr[graph], dataset.node_ptr[graph + 1])
-    rows = [dataset.node_label_values[i] for i in dataset.node_labels[nodes].tolist()]
+    rows = [dataset.node_label_values[i] for i in dataset.node_labels[nodes][np.argsort(dataset.atom_order(graph))]]
     return [dict(zip(dataset.node_columns, row, strict=True)) for row in rows]
 
 
 def bonds_of(dataset, graph):
-    data = dataset[graph]
+    data, atom = dataset[graph], dataset.atom_order(graph)
     rows = (dataset.edge_label_values[i] for i in data.edge_labels.tolist())
-    pairs = map(tuple, data.edge_index.T.tolist())
+    pairs = ((atom[u], atom[v]) for u, v in data.edge_index.T.tolist())
     return {pair: dict(zip(dataset.edge_columns, row, strict=True)) for pair, row in zip(pairs, rows, strict=True)}
 
 
@@ -73,11 +76,77 @@ def test_what_goes_with_a_molecule():
 def test_another_way_to_write_a_molecule_is_the_same_graph(smiles):
     others = Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(smiles), 8, randomSeed=1)
     dataset = GraphDataset.from_smiles([smiles, *others])
-    atoms = [sorted(map(str, atoms_of(dataset, i))) for i in range(len(dataset))]
-    bonds = [sorted(map(str, bonds_of(dataset, i).values())) for i in range(len(dataset))]
-    assert all(each == atoms[0] for each in atoms)
-    assert all(each == bonds[0] for each in bonds)
+    first = dataset.subset([0])
+    for i, text in enumerate(dataset.smiles):
+        assert dataset.subset([i]).checksum == first.checksum
+        assert dataset.subset([i]).with_edge_features().checksum == first.with_edge_features().checksum
+        molecule = Chem.MolFromSmiles(text)
+        assert [atom["element"] for atom in atoms_of(dataset, i)] == [atom.GetSymbol() for atom in molecule.GetAtoms()]
+        assert all(molecule.GetBondBetweenAtoms(u, v) for u, v in bonds_of(dataset, i))
     assert "9 of 9 molecules have a copy" in dataset.notes[-1]
+
+
+def test_a_mol_block_is_the_same_graph_and_its_atoms_are_those_of_the_smiles_made_of_it():
+    smiles = ["OC1CCC(C)CC1", "CC(=O)Oc1ccccc1C(=O)NC2CC2", "[Na+].[Cl-]", "CC=C(C)C=NN"]
+    blocks = []
+    for text in smiles:
+        molecule = Chem.MolFromSmiles(text)
+        shuffled = np.random.default_rng(0).permutation(molecule.GetNumAtoms()).tolist()
+        blocks.append(Chem.MolToMolBlock(Chem.RenumberAtoms(molecule, shuffled)))
+    ours, theirs = arrays.read_arrays(blocks), arrays.read_arrays(smiles)
+    np.testing.assert_array_equal(ours.numbers, theirs.numbers)
+    np.testing.assert_array_equal(ours.atoms, theirs.atoms)
+    first = 0
+    for text, size in zip(ours.smiles, ours.num_atoms, strict=True):
+        elements = [Chem.MolFromSmiles(text).GetAtomWithIdx(int(i)).GetAtomicNum() for i in arrays.atom_order(text)]
+        assert (ours.atoms[first : first + size] & 127).tolist() == elements
+        first += size
+
+
+def test_a_model_from_before_atoms_had_an_order_of_their_own_knows_its_data(monkeypatch):
+    now = GraphDataset.from_smiles(MOLECULES)
+    with monkeypatch.context() as patch:
+        patch.setattr(arrays, "_ranks", lambda mol: list(range(mol.GetNumAtoms())))
+        before = GraphDataset.from_smiles(MOLECULES)
+    assert before.checksum != now.checksum
+    for dataset in (now, now.with_edge_features()):
+        was = before if dataset.edge_attr is None else before.with_edge_features()
+        assert in_written_order(dataset).checksum == was.checksum
+    assert in_written_order(now).with_edge_features().checksum == before.with_edge_features().checksum
+
+
+def test_graphs_that_are_no_molecules_have_no_order_of_atoms():
+    dataset = GraphDataset.from_smiles(["CCO"])
+    with pytest.raises(SettingError, match="no molecules"):
+        replace(dataset, smiles=None).atom_order(0)
+
+
+@pytest.mark.parametrize(
+    ("isotopic", "plain"),
+    [
+        ("[2H]OCC", "OCC"),
+        ("[3H]C([2H])([2H])O", "CO"),
+        ("C[C@]([2H])(O)F", "C[C@H](O)F"),
+        ("C[C@H]([2H])O", "CCO"),
+        ("[2H]/C(C)=C/F", "C/C=C\\F"),
+        ("[2H]c1ccccc1", "c1ccccc1"),
+        ("[2H][2H]", "[H][H]"),
+        ("[2H+]", "[H+]"),
+        ("[13CH4]", "C"),
+        ("[202Hg]", "[Hg]"),
+    ],
+)
+def test_isotopes_of_hydrogen_are_hydrogen(isotopic, plain):
+    dataset = GraphDataset.from_smiles([isotopic, plain])
+    assert dataset.subset([0]).checksum == dataset.subset([1]).checksum
+    assert dataset.smiles == (isotopic, plain)
+    has_some = any(f"[{mass}H{end}" in isotopic for mass in (2, 3) for end in "]+")
+    assert any("1 of 2 molecules have deuterium" in note for note in dataset.notes) == has_some
+    usual = arrays.read_arrays([plain])
+    for version in (False, True):
+        found = arrays.read_arrays([Chem.MolToMolBlock(Chem.MolFromSmiles(isotopic), forceV3000=version)])
+        np.testing.assert_array_equal(found.atoms & 127, usual.atoms & 127)
+        np.testing.assert_array_equal(found.atoms >> 21 & 255, usual.atoms >> 21 & 255)
 
 
 def test_mirror_images_are_no_copies():
@@ -213,7 +282,9 @@ def test_numbers_taken_from_other_molecules_are_rdkit_s_own(texts):
     found = arrays.molecule_arrays(texts)
     with rdBase.BlockLogs():
         mols = [mol for mol in map(arrays.parse, texts) if mol is not None]
-    own = [value for mol in mols for value in rdMolDescriptors._CalcCrippenContribs(mol)]
+    orders = [np.argsort(list(Chem.CanonicalRankAtoms(mol))) for mol in mols]
+    crippen = [rdMolDescriptors._CalcCrippenContribs(mol) for mol in mols]
+    own = [values[i] for values, order in zip(crippen, orders, strict=True) for i in order]
     expected = np.nan_to_num(np.asarray(own, np.float32).reshape(-1, 2).T)
     np.testing.assert_array_equal(found.numbers[:2], expected)
 

@@ -118,10 +118,10 @@ def test_a_graph_unlike_the_training_graphs_is_marked(made, mutag):
     assert sum(map(bool, usual.unlike_training)) < 19
     assert usual.distance.shape == (188,)
     large = nx.random_regular_graph(6, 200, seed=0)
-    nx.set_node_attributes(large, mutag.categories[0], "label")
+    nx.set_node_attributes(large, mutag.category_names[0], "label")
     nx.set_edge_attributes(large, 0, "label")
     small = nx.relabel_nodes(nx.path_graph(20), str)
-    nx.set_node_attributes(small, mutag.categories[0], "label")
+    nx.set_node_attributes(small, mutag.category_names[0], "label")
     small.nodes["3"]["label"] = "Xe"
     with pytest.warns(UserWarning, match="Xe"):
         found = saved.predict([large, small])

@@ -8,9 +8,10 @@ import pytest
 import torch
 from hypothesis import given
 
-from tapnet import TAPNet, load_dataset, load_model
+from tapnet import GraphDataset, TAPNet, load_dataset, load_model
 from tapnet.errors import DataError, DatasetNotFoundError, SettingError
 from tapnet.explorer.load import load_explorer
+from tapnet.explorer.views import Choice
 from tapnet.inference.attribution_summary import summarize_attributions
 from tapnet.inference.explain import explain
 from tapnet.inference.explain_graph import explain_graph
@@ -88,6 +89,40 @@ def test_a_data_set_by_path_is_read_as_the_training_data_were(tmp_path):
         load_graphs(model, folder)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("named_by", ["matrix", "table", "both", "nothing"])
+def test_nodes_of_matrices_have_the_names_of_their_files(tmp_path, named_by):
+    folder, regions = tmp_path / "brains", ["insula", "cuneus", "uncus", "fornix", "pons", "vermis"]
+    folder.mkdir()
+    for number in range(4):
+        order = np.random.default_rng(number).permutation(6)
+        names = [regions[i] for i in order]
+        matrix = np.corrcoef(np.random.default_rng(number).normal(size=(6, 9)))
+        if named_by in ("matrix", "both"):
+            rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
+            lines = [",".join(row) for row in (["", *names], *rows)]
+            (folder / f"s{number}.csv").write_text("\n".join(lines))
+        else:
+            np.save(folder / f"s{number}.npy", matrix)
+    if named_by in ("table", "both"):
+        (folder / "nodes.csv").write_text("region,x\n" + "".join(f"{name},{i}\n" for i, name in enumerate(regions)))
+    (folder / "labels.csv").write_text("graph,class\n" + "".join(f"s{i},{i % 2}\n" for i in range(4)))
+    dataset = load_dataset(folder)
+    model = make_model(dataset)
+    expected = regions if named_by == "table" else list(range(6))
+    if named_by in ("matrix", "both"):
+        expected = [regions[i] for i in np.random.default_rng(2).permutation(6)]
+    file = next(folder.glob("s2.*"))
+    for found in (model.explain(2, dataset=folder), model.explain(file)):
+        assert [node.node for node in found.nodes] == expected
+        assert {edge.source for edge in found.edges} <= set(expected)
+        assert {vote.node for vote in found.layers[0].nodes} == set(expected)
+        assert [row["node"] for row in found.to_dict()["nodes"]] == expected
+    explorer = load_explorer(model, str(folder))
+    assert explorer.graph(2, Choice())["nodes"] == list(map(str, expected))
+    assert explorer.names.search("vermis")["graphs"] == ([] if named_by == "nothing" else [0, 1, 2, 3])
+
+
 def test_a_molecule_is_found_by_its_name(tmp_path):
     pytest.importorskip("rdkit", reason="molecules need RDKit: pip install rdkit")
     table = tmp_path / "drugs.csv"
@@ -99,6 +134,36 @@ def test_a_molecule_is_found_by_its_name(tmp_path):
     assert "graph 1 (benzene)" in str(found)
     with pytest.raises(DataError, match="2, 3"):
         explain_graph(model, "amine", table)
+
+
+@pytest.mark.parametrize("method", ["surrogate", "shapley", "gradients"])
+def test_a_molecule_is_explained_alike_however_it_is_written_and_by_its_own_numbers(method):
+    chem = pytest.importorskip("rdkit.Chem", reason="molecules need RDKit: pip install rdkit")
+    model = make_model(GraphDataset.from_smiles(["CCO", "c1ccccc1N", "CC(=O)[O-]", "CCl"], [0, 1, 0, 1]))
+    usual = chem.MolFromSmiles("CC(C)(O)c1ccc(N)cc1Cl")
+    expected = model.explain(chem.MolToSmiles(usual), method)
+    for seed in range(4):
+        text = chem.MolToRandomSmilesVect(usual, 1, randomSeed=seed)[0]
+        found, written = model.explain(text, method), chem.MolFromSmiles(text)
+        assert [node.node for node in found.nodes] == list(range(12))
+        elements = [found.graph.category_names[i] for i in found.graph.category]
+        assert elements == [atom.GetSymbol() for atom in written.GetAtoms()]
+        match = written.GetSubstructMatch(chem.MolFromSmiles(chem.MolToSmiles(usual)))
+        symmetric = chem.CanonicalRankAtoms(written, breakTies=False)
+        for atom, number in enumerate(match):
+            assert found.nodes[number].attribution == pytest.approx(expected.nodes[atom].attribution, abs=1e-5) or (
+                list(symmetric).count(symmetric[number]) > 1  # which of two like atoms a layer keeps
+            )
+        for edge, ends in zip(found.edges, found.graph.edges.T.tolist(), strict=True):
+            assert [edge.source, edge.target] == ends
+            assert written.GetBondBetweenAtoms(*ends) is not None
+        rings = [group.nodes for group in found.groups if group.kind == "ring"]
+        assert [set(ring) for ring in rings] == [set(ring) for ring in written.GetRingInfo().AtomRings()]
+        same = pytest.approx([group.attribution for group in expected.groups], abs=1e-5)
+        assert [group.attribution for group in found.groups] == same
+        ways = (GraphDataset.from_smiles([way]) for way in (text, chem.MolToSmiles(usual)))
+        ours, theirs = ({row.name: row.attribution for row in summarize_attributions(model, d).rows} for d in ways)
+        assert ours == pytest.approx(theirs, abs=1e-5)
 
 
 def test_what_cannot_be_found_is_said_without_a_flag(run):

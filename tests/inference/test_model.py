@@ -130,3 +130,23 @@ def test_an_answer_that_is_no_number_is_refused(folder, mutag):
     broken.network.classifier.out.bias.data.fill_(float("nan"))
     with pytest.raises(DataError, match="graph 0: .* not a number"):
         broken.predict(mutag[:3])
+
+
+def test_a_model_that_reads_edges_knows_those_of_networkx_by_the_names_of_its_files(tmp_path):
+    folder = tmp_path / "threads"
+    folder.mkdir()
+    for i in range(6):
+        graph = nx.cycle_graph(4 + i) if i % 2 else nx.star_graph(3 + i)
+        nx.set_node_attributes(graph, {n: "ab"[n % 2] for n in graph}, "role")
+        nx.set_edge_attributes(graph, {e: ["reply", "quote"][e[0] % 2] for e in graph.edges}, "kind")
+        nx.set_edge_attributes(graph, {e: 0.5 * e[1] for e in graph.edges}, "delay")
+        write_graph(graph, folder / f"g{i}.json")
+    (folder / "labels.csv").write_text("graph,class\n" + "".join(f"g{i},{'sc'[i % 2]}\n" for i in range(6)))
+    data = tapnet.load_dataset(folder)
+    result = tapnet.cross_validate(data, epochs=1, folds=3, jobs=1, conv="gine", out=tmp_path / "run", final=True)
+    model = tapnet.load_model(result.folder)
+    assert (data.edge_label_attribute, data.edge_attribute_names) == ("kind", ("delay",))
+    expected = model.predict(data).probabilities
+    graphs = [data.to_networkx(i) for i in range(6)]  # where they are called label and attributes
+    for others in (graphs, tapnet.GraphDataset.from_networkx(graphs)):
+        np.testing.assert_allclose(model.predict(others).probabilities, expected, rtol=1e-5)

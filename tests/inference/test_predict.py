@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import gzip
 import io
 import json
 import shutil
@@ -121,6 +122,40 @@ def test_a_table_comes_back_with_its_own_marks(run, tmp_path, monkeypatch, mark,
     model = tapnet.load_model(run)
     wanted = model.predict(file).values[:, 0]
     assert [float(row[3].replace(",", ".")) for row in rows] == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_blank_rows_stay_where_they_are(run, tmp_path, monkeypatch, capfdbinary, at_once):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(molecule_parts, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(predict, "ROWS_AT_ONCE", at_once)
+    (tmp_path / "new.csv").write_text('\nname;smiles\n\n"two\n\nlines";CCO\n;;\n \nx;CN\n\n;\n')
+    (tmp_path / "new.smi").write_text("\nCCO a\n\n\nCN b\n\n")
+    code, out, _ = output_of(monkeypatch, capfdbinary, run, "new.csv")
+    rows = list(csv.reader(out.decode().splitlines(keepends=True), delimiter=";"))
+    assert code == 0  # nothing could not be read
+    assert [row[0] for row in rows] == ["name", "", "two\n\nlines", "", "", "x"]
+    assert {len(row) for row in rows} == {5}
+    assert [set(row) == {""} for row in rows] == [False, True, False, True, True, False]
+    code, out, _ = output_of(monkeypatch, capfdbinary, run, "new.smi")
+    assert (code, [line[:1] for line in out.decode().splitlines()]) == (0, ["s", "C", ",", ",", "C"])
+
+
+def test_a_byte_order_mark_stays_where_one_was_and_gz_is_compressed(run, tmp_path, monkeypatch, capfdbinary):
+    monkeypatch.chdir(tmp_path)
+    plain, marked = "Größe,smiles\n1,CCO\n".encode(), "\ufeffGröße,smiles\n1,CCO\n".encode()
+    for name, content in (("plain.csv", plain), ("marked.csv", marked), ("marked.csv.gz", gzip.compress(marked))):
+        (tmp_path / name).write_bytes(content)
+        code, out, _ = output_of(monkeypatch, capfdbinary, run, name)
+        assert code == 0
+        assert out.startswith(b"\xef\xbb\xbf") == ("marked" in name)
+        assert out.count(b"\xef\xbb\xbf") == ("marked" in name)
+        assert output_of(monkeypatch, capfdbinary, run, name, "--out", "out.csv.gz")[0] == 0
+        packed = (tmp_path / "out.csv.gz").read_bytes()
+        assert gzip.decompress(packed) == out
+        assert output_of(monkeypatch, capfdbinary, run, "out.csv.gz")[0] == 0  # which it reads itself
+    output_of(monkeypatch, capfdbinary, run, "plain.csv", "--format", "jsonl", "--out", "out.jsonl.gz")
+    assert json.loads(gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()))["graph"] == "CCO"
 
 
 def test_a_table_without_molecules_is_refused(run, tmp_path):
@@ -392,7 +427,7 @@ def test_an_unknown_category_is_named_with_the_line_of_its_row(run, tmp_path, mo
     code, _, said = output_of(monkeypatch, capfdbinary, run, "new.csv")
     (note,) = [line for line in said if b"not trained on" in line]
     assert (code, note.count(b"new.csv:")) == (1, 2)
-    assert b"new.csv:7: " in note
+    assert b"new.csv:7: element S" in note
     assert b"new.csv:9: " in note
 
 

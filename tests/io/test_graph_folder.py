@@ -1002,6 +1002,24 @@ def test_both_directions_and_parallel_edges_of_a_file_count_by_their_mean(tmp_pa
             assert dataset.edge_attributes is None  # the key of a parallel edge is no attribute
 
 
+def test_ids_of_edges_are_there_whether_edges_are_parallel_or_not(tmp_path):
+    key = '<key id="k" for="edge" attr.name="kind" attr.type="string"/>'
+    for name, ends in (("a", "xy yz"), ("b", "xy xy yz")):
+        rows = [
+            f'<edge id="e{i}" source="{u}" target="{v}"><data key="k">s</data></edge>'
+            for i, (u, v) in enumerate(ends.split())
+        ]
+        nodes = "".join(f'<node id="{node}"/>' for node in "xyz")
+        graph = f'<graph edgedefault="undirected">{nodes}{"".join(rows)}</graph>'
+        space = "http://graphml.graphdrawing.org/xmlns"
+        (tmp_path / f"{name}.graphml").write_text(f'<graphml xmlns="{space}">{key}{graph}</graphml>')
+    graph = read_graph(tmp_path / "b.graphml")
+    assert sorted(own["id"] for *_, own in graph.edges(data=True)) == ["e0", "e1", "e2"]
+    dataset = read(tmp_path)
+    assert (dataset.edge_label_attribute, dataset.not_read) == ("kind", ("edge attribute id",))
+    assert not any("has it" in note for note in dataset.notes)
+
+
 @pytest.mark.parametrize("ending", ["json", "graphml"])
 def test_parallel_edges_with_different_labels_are_said(tmp_path, ending):
     parallel = with_edges(("a", "b", BOND), ("a", "b", DOUBLE), ("b", "c", BOND), kind=nx.MultiGraph)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -107,6 +108,19 @@ def test_own_data_under_a_known_name_keep_what_they_have(tmp_path):
     assert load_dataset(folder).features == "attributes"
     (folder / "PTC_node_attributes.txt").unlink()
     assert load_dataset(folder).features == "degrees"
+
+
+@pytest.mark.parametrize("name", ["O=[N+]([O-])c1ccccc1", "CC(=O)O", "my set", "Größe", "x" * 65, "C#N", "a:b", "a?b"])
+def test_what_can_be_no_name_is_never_asked_for_on_the_network(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("tapnet.io.download.download", lambda *_: pytest.fail("it became an address"))
+    with pytest.raises(DatasetNotFoundError) as error:
+        load_dataset(name)
+    assert str(error.value).startswith(name[:60])
+    assert "no name of a data set" in str(error.value)
+    monkeypatch.chdir(tmp_path)
+    if set(name).isdisjoint(":?"):
+        write(tmp_path).rename(tmp_path / name)
+        assert len(load_dataset(name)) == 2  # a folder may be called so
 
 
 def test_what_is_nowhere_is_said_with_the_places_looked_at(tmp_path):
@@ -504,8 +518,11 @@ def test_graphs_in_memory_are_the_data_set_that_they_are(mutag, pyg):
     ]
     for graph, _ in pairs:
         graph["num_nodes"] = len(graph["node_feat"])
-    held = (Collection(pyg), pyg, tuple(pyg), pairs, [mutag.to_networkx(i) for i in range(len(mutag))], mutag)
+    held = (Collection(pyg), pyg, tuple(pyg), pairs, mutag)
     assert [load_dataset(graphs).checksum for graphs in held] == [mutag.checksum] * len(held)
+    named = load_dataset([mutag.to_networkx(i) for i in range(len(mutag))])  # which are called C, N and so on
+    assert [named.categories[i] for i in named.x] == [mutag.category_names[i] for i in mutag.x]
+    assert replace(named, x=mutag.x).checksum == mutag.checksum
     assert load_dataset(Collection(pyg)).name == "collection"
     assert load_dataset(pyg, features="degrees").checksum == mutag.with_features("degrees").checksum
     assert load_dataset(mutag, features="degrees").features == "degrees"

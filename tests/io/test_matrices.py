@@ -24,6 +24,7 @@ from tapnet.io.read import read, read_layout
 from tests.helpers.graphs import assert_same
 
 PATH = np.asarray([[0, 2, 0], [2, 0, 0.5], [0, 0.5, 0]])
+NUMBERS = ["0", "1", "2"]
 RING = np.asarray([[9.0, 1, 3], [1, 9, 1], [3, 1, 9]])  # the diagonal does not count
 
 
@@ -151,6 +152,8 @@ CSR = {"indices": [0], "indptr": [0, 1, 1], "data": [1.0], "shape": [2, 2], "for
         ("a.npy", npy(PATH * 1e200), "in row 1, column 2"),
         ("a.npz", b"PK", "not a readable .npz"),
         ("a.npz", npz(), "holds no array"),
+        ("a.npz", npz(names=["a"]), "names: an array of <U1, where numbers belong"),
+        ("a.npz", npz(adjacency=["a"], other=PATH), "adjacency: an array of <U1, where numbers belong"),
         ("a.npz", npz(one=PATH, two=PATH), "which array is the matrix? It has one, two"),
         ("a.npz", bomb(), "unpacks to more than 128 MB"),
         ("a.npz", npz(**CSR | {"indices": [7]}), "damaged sparse matrix"),
@@ -182,6 +185,13 @@ def test_what_is_wrong_with_a_matrix_is_one_sentence_that_names_the_file(tmp_pat
     assert reason in str(error.value)
     assert str(error.value).startswith(str(tmp_path / name))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["adjacency", "corr"])
+def test_what_else_a_npz_holds_beside_numbers_is_left_aside(tmp_path, name):
+    regions, about = np.asarray(["insula", "cuneus", "pons"]), np.asarray([{"age": 7}], dtype=object)
+    np.savez(tmp_path / "a.npz", **{"names": regions, name: PATH, "about": about})
+    assert read_matrix(tmp_path / "a.npz").weight.tolist() == [2, 2, 0.5, 0.5]
 
 
 def test_nan_on_the_diagonal_does_no_harm(tmp_path):
@@ -324,6 +334,46 @@ def test_nodes_that_matrix_and_table_name_are_matched_by_name(tmp_path):
     (folder / "a.csv").write_text(",A,B,C\nA,0,2,0\nB,2,0,0.5\nC,0,0.5,0\n")
     (folder / "nodes.csv").write_text("name,x\nC,3\nA,1\nB,2\n")
     assert load_dataset(folder).x.flatten().tolist() == [1, 2, 3]
+    (folder / "b.csv").write_text(",C,A,B\nB,0.5,2,0\nC,0,0,0.5\nA,0,0,2\n")  # another order, rows in yet another
+    dataset = load_dataset(folder)
+    assert dataset.x.flatten().tolist() == [1, 2, 3, 3, 1, 2]
+    order = [2, 0, 1]
+    assert np.array_equal(dense(dataset, 0)[np.ix_(order, order)], dense(dataset, 1))
+
+
+@pytest.mark.parametrize(
+    ("table", "where", "name"),
+    [
+        ("name,x\nA,1\nB left,2\nC,3\n", "nodes.csv:3: ", "'B left'"),
+        ("name,x\nA,1\nB,2\nB,3\n", "nodes.csv:3: ", "'B'"),
+    ],
+)
+def test_a_name_that_only_the_table_or_the_matrix_has_is_named(tmp_path, table, where, name):
+    folder = tmp_path / "NAMED"
+    folder.mkdir()
+    (folder / "a.csv").write_text(",A,B,C\nA,0,2,0\nB,2,0,0.5\nC,0,0.5,0\n")
+    (folder / "nodes.csv").write_text(table)
+    with pytest.raises(DataError) as error:
+        load_dataset(folder)
+    assert str(error.value).startswith(f"{folder / where}")
+    assert name in str(error.value)
+    assert "a.csv" in str(error.value) or "second" in str(error.value)
+
+
+def test_rows_of_nodes_without_any_name_of_the_matrix_are_taken_in_its_order_which_is_said_once(in_parts, tmp_path):
+    folder = tmp_path / "NAMED"
+    folder.mkdir()
+    (folder / "nodes.csv").write_text("name,x\nP,1\nQ,2\nR,3\n")
+    for name in "ab":
+        (folder / f"{name}.csv").write_text(",0,1,2\n0,0,2,0\n1,2,0,0.5\n2,0,0.5,0\n")
+    dataset = read(folder)
+    assert not any("order of the matrix" in note for note in dataset.notes)  # numbers are no names
+    for name in "ab":
+        (folder / f"{name}.csv").write_text(",A,B,C\nA,0,2,0\nB,2,0,0.5\nC,0,0.5,0\n")
+    dataset = read(folder)
+    assert dataset.x.flatten().tolist() == [1, 2, 3, 1, 2, 3]
+    assert ["a.csv" in note for note in dataset.notes if "order of the matrix" in note] == [True]
+    assert in_parts(folder, values=1).notes == dataset.notes
 
 
 @pytest.mark.parametrize(
@@ -355,7 +405,7 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, tables, reas
 @pytest.mark.parametrize("top", ["names", "numbers", "none"])
 @pytest.mark.parametrize("left", ["names", "numbers", "none"])
 def test_names_on_every_side_and_decimal_commas(tmp_path, mark, comma, top, left):
-    names = {"names": ["Precuneus, L", "Insula", "3rd"], "numbers": ["0", "1", "2"], "none": None}
+    names = {"names": ["Precuneus, L", "Insula", "3rd"], "numbers": NUMBERS, "none": None}
     header, index = names[top], names[left]
     rows = [[f"{weight}".replace(".", "," if comma and mark != "," else ".") for weight in row] for row in PATH]
     if index:
@@ -365,8 +415,46 @@ def test_names_on_every_side_and_decimal_commas(tmp_path, mark, comma, top, left
     with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file, delimiter=mark).writerows(rows)
     found = read_matrix(tmp_path / "a.csv")
-    assert found.names == (tuple(header or index) if header or index else None)
+    given = [names for names in (header, index) if names]
+    assert found.names == (tuple(max(given, key=lambda names: names is not NUMBERS)) if given else None)
     assert found.weight.tolist() == [2, 2, 0.5, 0.5]
+
+
+@given(
+    st.lists(st.text("abxÄ12. -,", min_size=1, max_size=4).map(str.strip).filter(bool), unique=True, min_size=3)
+    .filter(lambda names: any(set(name) & set("abxÄ") for name in names))
+    .flatmap(lambda names: st.tuples(st.just(names), st.permutations(range(len(names))))),
+    st.sampled_from(",;\t"),
+)
+@settings(max_examples=40, deadline=None)
+def test_rows_in_another_order_than_the_columns_are_brought_into_theirs(tmp_path_factory, named, mark):
+    names, order = named
+    file = tmp_path_factory.mktemp("m") / "a.csv"
+    matrix = np.random.default_rng(len(names)).integers(1, 9, (len(names), len(names)))
+    found = []
+    for rows in (range(len(names)), order):
+        lines = [["", *names], *([names[i], *matrix[i]] for i in rows)]
+        with file.open("w", newline="") as out:
+            csv.writer(out, delimiter=mark).writerows(lines)
+        found.append(read_matrix(file))
+    assert found[0].names == found[1].names == tuple(names)
+    assert np.array_equal(found[0].edge_index, found[1].edge_index)
+    assert np.array_equal(found[0].weight, found[1].weight)
+
+
+@pytest.mark.parametrize(
+    ("rows", "where", "named"),
+    [
+        ("B,0,1,2\nA,1,0,3\nc,2,3,0\n", ":4: ", "'c' is none of the columns; did you mean C"),
+        ("B,0,1,2\nA,1,0,3\nA,2,3,0\n", ":4: ", "'A'"),
+    ],
+)
+def test_rows_with_other_names_than_the_columns_are_named(tmp_path, rows, where, named):
+    (tmp_path / "a.csv").write_text(",A,B,C\n" + rows)
+    with pytest.raises(DataError) as error:
+        read_matrix(tmp_path / "a.csv")
+    assert str(error.value).startswith(f"{tmp_path / 'a.csv'}{where}")
+    assert named in str(error.value)
 
 
 @pytest.mark.parametrize(

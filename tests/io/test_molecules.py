@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapnet import cross_validate, load_dataset
+from tapnet import GraphDataset, cross_validate, load_dataset
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.io import molecules
 from tapnet.io.graph_folder import require_targets
+from tapnet.io.molecule_parts import MoleculeParts
 from tapnet.io.molecules import read_molecule_table, read_molecules
 from tapnet.io.splits import choose_splits
 from tests.helpers.graphs import assert_same
@@ -140,7 +141,7 @@ def test_a_list_of_smiles(tmp_path):
     file = tmp_path / "list.smi"
     file.write_text("CCO ethanol, pure\n\nc1ccccc1\tbenzene\nC\n")
     dataset = read_molecules(file)
-    assert (dataset.smiles, dataset.graph_names) == (("CCO", "c1ccccc1", "C"), ("ethanol, pure", "benzene", ""))
+    assert (dataset.smiles, dataset.graph_names) == (("CCO", "c1ccccc1", "C"), ("ethanol, pure", "benzene", "C"))
     assert dataset.classes == (None,)
 
 
@@ -377,7 +378,7 @@ def test_a_dataframe_is_read_as_the_same_table_in_a_file(table):
     assert (found.checksum, found.classes, found.categories) == (file.checksum, file.classes, file.categories)
     assert (found.graph_names, found.smiles, found.task) == (file.graph_names, file.smiles, file.task)
     assert found.graph_columns["source"] == file.graph_columns["source"]
-    notes = [str(warning.message) for warning in shown]
+    notes = [str(warning.message) for warning in shown if warning.category is DataNote]
     assert notes == list(found.notes)
     for words in ("1 of 6 rows are left out, not valid: row 2 (CN(C)(C)(C)C", "without a target: row 5", "are salts"):
         assert any(words in note for note in notes)
@@ -438,3 +439,15 @@ def test_smiles_alone_have_no_targets():
     assert len(load_dataset(["CCO", "CCC"])) == 2
     with pytest.raises(DataError, match=r"no target is known; give y, as in GraphDataset.from_smiles\(smiles, y\)"):
         cross_validate(["CCO", "CCC"])
+
+
+def test_a_molecule_without_a_name_among_others_with_one_is_called_by_its_smiles(tmp_path):
+    (tmp_path / "t.csv").write_text("Name,SMILES,y\nethanol,CCO,1.5\n,CCN,2.5\n  ,CCC,0.5\n")
+    expected = ("ethanol", "CCN", "CCC")
+    dataset = read_molecules(tmp_path / "t.csv")
+    assert dataset.graph_names == expected
+    (part,) = MoleculeParts(tmp_path / "t.csv")
+    assert part.dataset.graph_names == expected
+    assert GraphDataset.from_smiles(["CCO", "CCN"], names=["", "amine"]).graph_names == ("CCO", "amine")
+    with pytest.raises(DataError, match="2 SMILES, but 1 names"):
+        GraphDataset.from_smiles(["CCO", "CCN"], names=["amine"])

@@ -1,5 +1,7 @@
 """Tables as spreadsheets write them: separators, decimal commas, columns without a name."""
 
+import csv
+import io
 import zipfile
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from tapnet import load_dataset
 from tapnet.errors import DataError
 from tapnet.io.graph_folder import require_targets
-from tapnet.io.tables import parse_table, read_table
+from tapnet.io.tables import parse_table, read_table, separator
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6).map(lambda number: f"{number:.3f}"), min_size=1)
 
@@ -97,6 +99,37 @@ def test_where_commas_separate_a_quoted_one_is_no_decimal_comma():
 )
 def test_the_separator_is_what_the_header_has_most_of(header, columns):
     assert len(parse_table(f"{header}\n1\n", "t.csv").header) == columns
+
+
+@given(
+    st.sampled_from(",;\t"),
+    st.lists(st.text("abµ (),;.25\t\"'", max_size=9).map("x{}y".format), min_size=2, max_size=4, unique=True),
+    st.lists(st.lists(st.sampled_from(["1,5", "-0,25", "2", "1.5", "a"]), min_size=4, max_size=4), min_size=2),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_columns_may_be_called_anything(mark, header, rows, quoting):
+    written = io.StringIO()
+    csv.writer(written, delimiter=mark, quoting=quoting).writerows([header, *(row[: len(header)] for row in rows)])
+    table = parse_table(written.getvalue(), "t.csv")
+    assert (table.mark, table.header) == (mark, tuple(header))
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("Name;SMILES;logS (25 °C, pH 7, Wasser)\nA;CCO;1,5\nB;CCN;2,5\n", ";"),
+        ("SMILES;logS (25 °C, pH 7)\nCCO;1,5\nCCN;2,5\n", ";"),
+        ("SMILES\tlogS (25 °C, pH 7; n=3; x)\nCCO\t1.5\nCCN\t2.5\n", "\t"),
+        (";L, A;L, B\nL, A;1,0;0,5\nL, B;0,5;1,0\n", ";"),
+        ("smiles,IC50 [nM; pH 7]\nCCO,1\nCCN,2;3\n", ","),
+        ("a,b\n1,2\n3,4\n", ","),
+        ('a;b, c\n"x\n, y";1\n"z, z, z";2\n', ";"),
+        ("a;b, c\n1;2,5\n3\n\n4;5,5\n", ";"),
+        ("smiles\nCCO\n", ","),
+    ],
+)
+def test_the_separator_is_judged_by_several_lines(text, mark):
+    assert separator(text) == mark
 
 
 @pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\n', "SEP=;\n"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tapnet.inference.model import SavedModel
 
 DIGITS = 6
+BOM = "\ufeff"
 NOTED = ("", "categories")  # in the column unlike_training: nothing, or what is said of unknown categories already
 
 
@@ -35,7 +37,8 @@ def predict(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="A file for the result.", show_default="standard output", dir_okay=False)
+        Path | None,
+        typer.Option(help="A file for the result; .gz compresses.", show_default="standard output", dir_okay=False),
     ] = None,
     form: Annotated[Literal["csv", "jsonl"], typer.Option("--format", help="jsonl: one JSON object per line.")] = "csv",
     allow_unknown: Annotated[
@@ -118,6 +121,7 @@ def predict(
         if is_one_table:
             held: list[str] = []  # until a row is predicted: else nothing is written
             for number, part in enumerate(predict_table_parts(saved, table or inputs[0], smiles, **options)):
+                held += [BOM] if part.has_bom and for_machines and not number else []  # by which Excel knows UTF-8
                 held.append(_csv_lines(part.rows if number else [part.header, *part.rows], part.mark))
                 done += part.predicted
                 unlike += sum(row[-1] not in NOTED for row in part.rows if added[-1:] == ["unlike_training"])
@@ -208,8 +212,11 @@ def _writing(out: Path | None) -> Iterator[Callable[[str], None]]:
         if out is None:
             yield _writer(sys.stdout.buffer)  # a bar would put something else into the place of sys.stdout
         else:
-            with replacing(out) as file:
-                yield _writer(file)
+            with (
+                replacing(out) as file,
+                _packed(file) if out.suffix.lower() == ".gz" else contextlib.nullcontext(file) as stream,
+            ):
+                yield _writer(stream)
     except BrokenPipeError:
         discard(sys.stdout)
         raise typer.Exit from None
@@ -217,6 +224,11 @@ def _writing(out: Path | None) -> Iterator[Callable[[str], None]]:
         if out is None:
             raise
         raise TapnetError(f"{out}: cannot be written ({error.strerror or error})") from None
+
+
+def _packed(file: IO[bytes]) -> IO[bytes]:
+    """A stream that compresses what it gets; the same bytes for the same text, whenever it is written."""
+    return cast("IO[bytes]", gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0))
 
 
 def _writer(stream: IO[bytes]) -> Callable[[str], None]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,12 +33,19 @@ ATOM_COLUMNS = ("element", "degree", "charge", "hydrogens", "aromatic", "hybridi
 # approximate surface. Hydrogens add to none but the last.
 ATOM_NUMBERS = ("logP", "refractivity", "polar surface", "surface")
 BOND_COLUMNS = ("type", "conjugated", "ring", "stereo")
+ISOTOPIC_HYDROGEN = re.compile(r"\[\d+H(?![a-z])")
+ISOTOPES_OF_BLOCK = re.compile(r"^M  ISO|^.{30} [DT] |^M  V30 .*(?: [DT] |MASS=)", re.MULTILINE)
+STEREO = re.compile(r"[@/\\\n]")  # a text that may say something of it
 ATOM_STEREO, BOND_STEREO = ("", "R", "S", "r", "s"), ("", "E", "Z", "e", "z", "M", "P")  # CIP labels
 MOST_CIP_STEPS = 100_000  # a large cage could take minutes
 
 
 class MoleculeArrays(NamedTuple):
-    """G molecules with N atoms and M bonds in all; those that are not valid have neither."""
+    """G molecules with N atoms and M bonds in all; those that are not valid have neither.
+
+    Atoms are in RDKit's canonical order, so that the arrays are the same however a molecule is written; `atom_order`
+    has their numbers in the SMILES.
+    """
 
     num_atoms: NDArray[np.int64]  # [G]
     num_bonds: NDArray[np.int64]  # [G]
@@ -105,11 +113,42 @@ def murcko_scaffolds(texts: Sequence[str]) -> list[str | None]:
 
 
 def parse(text: str) -> Any:
-    """RDKit's molecule of a SMILES or a MOL block; None where it is not valid or has no atoms."""
+    """RDKit's molecule of a SMILES or a MOL block; None where it is not valid or has no atoms.
+
+    Hydrogen is one element: RDKit would keep deuterium and tritium as atoms, where it counts others at their atom.
+    """
     from rdkit import Chem
 
-    mol = Chem.MolFromMolBlock(text) if "\n" in text else Chem.MolFromSmiles(text)
+    mol = _parse_block(text) if "\n" in text else Chem.MolFromSmiles(ISOTOPIC_HYDROGEN.sub("[H", text))
     return mol if mol is not None and mol.GetNumAtoms() else None
+
+
+def _parse_block(text: str) -> Any:
+    from rdkit import Chem
+
+    mol = Chem.MolFromMolBlock(text)
+    if mol is None or not ISOTOPES_OF_BLOCK.search(text):
+        return mol
+    for atom in mol.GetAtoms():
+        if atom.GetAtomicNum() == 1:
+            atom.SetIsotope(0)
+    mol = Chem.RemoveHs(mol)
+    Chem.AssignStereochemistry(mol, cleanIt=True, force=True)
+    return mol
+
+
+def has_isotopic_hydrogen(smiles: str) -> bool:
+    """Whether a SMILES names deuterium or tritium."""
+    return ISOTOPIC_HYDROGEN.search(smiles) is not None
+
+
+def atom_order(smiles: str) -> NDArray[np.int64]:
+    """[n] the number in the SMILES of each atom, in the order of the arrays; empty where it is not valid."""
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():
+        mol = parse(smiles)
+        return np.argsort(_ranks(mol)) if mol is not None else np.empty(0, np.int64)
 
 
 def is_valid(text: str) -> bool:
@@ -204,11 +243,12 @@ def _read_block(texts: Sequence[str]) -> MoleculeArrays:
 
     a: Any = Chem.Atom
     b: Any = Chem.Bond
-    of_atoms = a.GetAtomicNum, a.GetFormalCharge, a.GetTotalNumHs, a.GetIsAromatic, a.GetHybridization, a.IsInRing
+    of_atoms = a.GetAtomicNum, a.GetFormalCharge, a.GetTotalNumHs, a.GetIsAromatic, a.GetHybridization
     of_bonds = b.GetBeginAtomIdx, b.GetEndAtomIdx, b.GetBondType, b.GetIsConjugated, b.IsInRing
     atom_columns: list[list[int]] = [[] for _ in (*of_atoms, "chirality")]
     bond_columns: list[list[int]] = [[] for _ in (*of_bonds, "stereo")]
     polar, surface = array("d"), array("d")  # [N]
+    ranks: list[int] = []  # [N] the place of each atom in its molecule
     num_atoms, num_bonds = np.zeros((2, len(texts)), np.int64)
     smiles, mols = list(texts), list[Any]()
     with rdBase.BlockLogs():
@@ -216,47 +256,71 @@ def _read_block(texts: Sequence[str]) -> MoleculeArrays:
             mols.append(mol := parse(text))
             if mol is None:
                 continue
+            if "\n" in text:
+                smiles[i] = Chem.MolToSmiles(mol)
             n, m = num_atoms[i], num_bonds[i] = mol.GetNumAtoms(), mol.GetNumBonds()
+            ranks.extend(_ranks(mol) if smiles[i] is text else _ranks_of_block(mol, smiles[i]))
             atoms = [*map(mol.GetAtomWithIdx, range(n))]  # twice as fast as the iterator of GetAtoms
             bonds = [*map(mol.GetBondWithIdx, range(m))]
             for column, function in zip(atom_columns, of_atoms, strict=False):
                 column.extend(map(function, atoms))
             for column, function in zip(bond_columns, of_bonds, strict=False):
                 column.extend(map(function, bonds))
-            if any(mark in text for mark in "@/\\\n"):
+            if STEREO.search(text):
                 with contextlib.suppress(RuntimeError):
                     rdCIPLabeler.AssignCIPLabels(mol, maxRecursiveIterations=MOST_CIP_STEPS)
-                atom_columns[-1].extend(_label(atom, ATOM_STEREO) for atom in atoms)
-                bond_columns[-1].extend(_label(bond, BOND_STEREO) for bond in bonds)
+                atom_columns[-1].extend(_labels(atoms, a.HasProp, ATOM_STEREO))
+                bond_columns[-1].extend(_labels(bonds, b.HasProp, BOND_STEREO))
             else:
                 atom_columns[-1].extend([0] * n)
                 bond_columns[-1].extend([0] * m)
             polar.extend(rdMolDescriptors._CalcTPSAContribs(mol))
             labute = rdMolDescriptors._CalcLabuteASAContribs(mol)[0]
             surface.extend(map(labute.__getitem__, range(n)))  # faster than RDKit's iterator
-            if "\n" in text:
-                smiles[i] = Chem.MolToSmiles(mol)
-        element, charge, hydrogens, aromatic, hybridisation, in_ring, chirality = map(_integers, atom_columns)
+        element, charge, hydrogens, aromatic, hybridisation, chirality = map(_integers, atom_columns)
         begin, end, kind, conjugated, ring_bond, stereo = map(_integers, bond_columns)
-        ends = np.stack([begin, end])
-        edges = ends + np.repeat(np.cumsum(num_atoms) - num_atoms, num_bonds)
+        first_atom = np.cumsum(num_atoms) - num_atoms
+        edges = np.stack([begin, end]) + np.repeat(first_atom, num_bonds)
         degree = np.bincount(edges.reshape(-1), minlength=len(element))
+        in_ring = np.zeros_like(element)
+        in_ring[edges[:, ring_bond > 0]] = 1
         local = element | degree << 7 | charge + 128 << 13 | hydrogens << 21 | aromatic << 29
         crippen = _crippen(mols, ["\n" in text for text in texts], num_atoms, local, kind, edges)
     packed = local | hybridisation << 30 | in_ring << 34 | chirality << 35
     packed_bonds = kind | conjugated << 6 | ring_bond << 7 | stereo << 8
     numbers = np.nan_to_num(np.stack([*crippen, polar, surface]).astype(np.float32))
-    return MoleculeArrays(num_atoms, num_bonds, packed, packed_bonds, ends, numbers, smiles)
+    place = _integers(ranks)
+    atom = np.empty_like(place)
+    atom[place + np.repeat(first_atom, num_atoms)] = np.arange(len(place))
+    return MoleculeArrays(num_atoms, num_bonds, packed[atom], packed_bonds, place[edges], numbers[:, atom], smiles)
+
+
+def _ranks(mol: Any) -> list[int]:
+    """[n] the place of each atom in RDKit's canonical order."""
+    from rdkit import Chem
+
+    ranks = Chem.CanonicalRankAtoms(mol)
+    return [*map(ranks.__getitem__, range(mol.GetNumAtoms()))]
+
+
+def _ranks_of_block(mol: Any, smiles: str) -> list[int]:
+    """The same by the SMILES that was made of a MOL block: `atom_order` of it is that of the arrays."""
+    written = [int(number) for number in mol.GetProp("_smilesAtomOutputOrder").strip("[],").split(",")]
+    again = parse(smiles)
+    ranks = _ranks(again) if again is not None else []
+    places = dict(zip(written, ranks if len(ranks) == len(written) else range(len(written)), strict=True))
+    return [places[atom] for atom in range(len(written))]
 
 
 def _integers(values: list[int]) -> NDArray[np.int64]:
     return np.fromiter(values, np.int64, len(values))
 
 
-def _label(part: Any, labels: tuple[str, ...]) -> int:
-    """The number of the CIP label of an atom or bond."""
-    label = part.GetProp("_CIPCode") if part.HasProp("_CIPCode") else ""
-    return labels.index(label) if label in labels else 0
+def _labels(parts: Sequence[Any], has: Callable[[Any, str], int], labels: tuple[str, ...]) -> Iterator[int]:
+    """The numbers of the CIP labels of atoms or bonds."""
+    for part, there in zip(parts, map(has, parts, repeat("_CIPCode")), strict=True):
+        label = part.GetProp("_CIPCode") if there else ""
+        yield labels.index(label) if label in labels else 0
 
 
 _crippen_known: dict[int, tuple[float, float]] = {}  # by the code of an atom and what is around it

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from tapnet._loops.csr import is_symmetric
 from tapnet.data.dataset import NODE_AND_EDGE_DATA, Features, GraphDataset, GraphReference, Task
+from tapnet.data.features import MixedFeatures
 from tapnet.data.targets import MOST_CLASSES, Targets, detect_task, is_plain_number
 from tapnet.errors import DataError, SettingError
 from tapnet.files import printable
@@ -32,6 +33,8 @@ IntArray = NDArray[np.int64]
 Values = Sequence[Hashable] | None
 Names = str | Sequence[str] | None  # of an attribute, a list of several, or none
 Column = NDArray[np.int64] | Sequence[Hashable]  # one value per row, of any hashable kind
+_LABEL_NAMES = "_label_names"  # of PyG's Data, beside its attributes, which are collated
+NODE_COLUMNS, EDGE_COLUMNS = "node_columns", "edge_columns"  # of a GraphDataset, and of a graph of to_networkx
 
 
 def assemble(
@@ -348,7 +351,15 @@ def to_pyg(dataset: GraphDataset, graph: int) -> Data:
         values = getattr(dataset, key)
         if values is not None:
             data[key] = values[nodes if where == "node" else edges]
+    if dataset.label_names is not None:
+        data.__dict__[_LABEL_NAMES] = dataset.label_names
     return data
+
+
+def label_names_of(graphs: Sequence[Data]) -> tuple[str, ...] | None:
+    """The names of the numbers in ``node_labels`` of graphs that ``to_pyg`` made; None where they are not known."""
+    said = {g.__dict__.get(_LABEL_NAMES) for g in graphs}
+    return said.pop() if len(said) == 1 else None
 
 
 def from_pyg(
@@ -459,6 +470,11 @@ def _stack_all(graphs: Sequence[Data], key: str) -> NDArray[Any] | None:
         return None
     if lacking:
         raise DataError(f"graph {lacking[0]} has no {key}, but others have")
+    if mixed := [i for i, column in enumerate(columns) if isinstance(column, MixedFeatures)]:
+        raise DataError(
+            f"graph {mixed[0]}: its {key} holds categories and numbers together, as only a GraphDataset does: "
+            "dataset[[0, 1]] has some of its graphs"
+        )
     try:
         return np.asarray(np.concatenate([c.detach().cpu().numpy() for c in columns]))
     except ValueError:
@@ -493,24 +509,48 @@ def to_networkx(dataset: GraphDataset, index: int) -> nx.Graph:
         "label": column("edge_labels", dataset.edge_label_values),
         "attributes": column("edge_attributes"),
         "weight": column("edge_weight"),
-    }
+    } | _parts_of_labels(column("edge_labels", dataset.edge_label_values), dataset.edge_columns)
     on_edges = {key: dict(zip(pairs, cells, strict=True)) for key, cells in columns.items() if cells is not None}
     one_way = dataset.directed or any(cells[u, v] != cells[v, u] for cells in on_edges.values() for u, v in pairs)
     y = dataset.classes[int(data.y)] if dataset.task == "classification" else data.y.squeeze().tolist()
     graph = (nx.DiGraph if one_way else nx.Graph)(name=f"{dataset.name}[{index}]", y=y)
+    for key in (NODE_COLUMNS, EDGE_COLUMNS):
+        if (parts := getattr(dataset, key)) is not None:
+            graph.graph[key] = list(parts)
     graph.add_nodes_from(range(data.num_nodes))
     graph.add_edges_from(pairs)
     for key, cells in on_edges.items():
         nx.set_edge_attributes(graph, cells, key)
+    names = dataset.label_names if dataset.node_columns is None else None
+    labels = column("node_labels", names if _tell_apart(names) else dataset.node_label_values)
     on_nodes = {
-        "label": column("node_labels", dataset.node_label_values),
+        "label": labels,
         "attributes": column("node_attributes"),
         "self_loop": column("self_loop"),
-    }
+    } | _parts_of_labels(labels, dataset.node_columns)
     for key, values in on_nodes.items():
         if values is not None:
             nx.set_node_attributes(graph, dict(enumerate(values)), key)
     return graph
+
+
+def _tell_apart(names: Sequence[str] | None) -> bool:
+    """Whether there are names, each of another category."""
+    return names is not None and len(set(names)) == len(names)
+
+
+def _parts_of_labels(labels: list[Any] | None, names: Sequence[str] | None) -> dict[str, list[Any] | None]:
+    """The parts of labels that are tuples, each under its name."""
+    if labels is None or names is None:
+        return {}
+    return {name: [label[k] for label in labels] for k, name in enumerate(names)}
+
+
+def _own_columns(graphs: Sequence[nx.Graph], key: str, rows: list[dict[str, Any]]) -> tuple[str, ...] | None:
+    """What graphs of ``to_networkx`` say of the parts of their labels; None where they do not all say the same."""
+    said = {tuple(map(str, names)) if isinstance(names := g.graph.get(key), list) else None for g in graphs}
+    names = said.pop() if len(said) == 1 else None
+    return names if names and all(_column(rows, name) is not None for name in names) else None
 
 
 def from_networkx(
@@ -532,6 +572,10 @@ def from_networkx(
     sizes = np.asarray([len(g) for g in graphs], dtype=np.int64)
     nodes = [d for g in graphs for _, d in g.nodes(data=True)]
     edges = [d for g in graphs for _, _, d in g.edges(data=True)]
+    if node_label == "label":
+        node_label = _own_columns(graphs, NODE_COLUMNS, nodes) or node_label
+    if edge_label == "label":
+        edge_label = _own_columns(graphs, EDGE_COLUMNS, edges) or edge_label
     if y is None:
         missing = next((i for i, g in enumerate(graphs) if "y" not in g.graph), None)
         if missing is not None:

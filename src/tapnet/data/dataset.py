@@ -103,7 +103,7 @@ class GraphDataset:
     task: Task = "classification"  # what y is
     target_names: tuple[str, ...] | None = None  # [T] of the columns of y
     graph_names: tuple[str, ...] | None = None  # [G] of files, compounds and the like
-    smiles: tuple[str, ...] | None = None  # [G] of molecules; node i of a graph is atom i of its SMILES
+    smiles: tuple[str, ...] | None = None  # [G] of molecules; atom_order has the atom that each node is
     graph_columns: Mapping[str, tuple[str, ...]] | None = None  # [G] each: what else a table says of the graphs
     notes: tuple[str, ...] = ()  # what there was to say when the files were read
     not_read: tuple[str, ...] = ()  # what else nodes and edges carry: "edge attribute weight"
@@ -198,7 +198,8 @@ class GraphDataset:
     @property
     def category_names(self) -> tuple[str, ...]:
         """What each category of x means: its name where that is known, else its original value."""
-        if self.features == "labels" and self.label_names is not None:
+        are_labels = self.features == "labels" or (self.features == "all" and self.node_columns is None)
+        if are_labels and self.categories is not None and self.label_names is not None:
             return self.label_names
         return tuple(map(str, self.categories or ()))
 
@@ -454,7 +455,9 @@ class GraphDataset:
         Returns:
             A graph with the node and edge attributes ``label`` and ``attributes``, the edge attribute ``weight``, and
             its class (or its number, or numbers) in ``graph["y"]``: a ``DiGraph`` where the data set is directed, or
-            an edge and its reverse carry different data, else a ``Graph``.
+            an edge and its reverse carry different data, else a ``Graph``. The ``label`` of a node is the name of its
+            category where ``label_names`` has one for each. Several categories are a tuple, and each is an attribute
+            of its own, too, under the name that ``node_columns`` (``edge_columns``) has for it.
         """
         from tapnet.data.convert import to_networkx
 
@@ -489,6 +492,7 @@ class GraphDataset:
             name: The name of the data set.
             node_label: The node attribute that holds a category; or a list of several, which every node has to have.
                 Each is a category of its own, and their embeddings are summed. None or an empty list: no attribute.
+                By default ``label``, and in graphs of :meth:`to_networkx` the several that their labels are made of.
             node_attributes: The node attribute that holds numbers.
             edge_label: The edge attribute that holds a category, or a list of several, likewise.
             edge_attributes: The edge attribute that holds numbers.
@@ -542,7 +546,7 @@ class GraphDataset:
                 a DataFrame). What they ask for is found out as :func:`tapnet.data.targets.detect_task` says. None: they
                 are not known.
             name: The name of the data set.
-            names: What the molecules are called; by default their SMILES.
+            names: What the molecules are called; by default, and where a name is empty, their SMILES.
             task: ``"classification"``, ``"multilabel"`` or ``"regression"``, where it is not what would be found.
 
         Returns:
@@ -561,6 +565,32 @@ class GraphDataset:
         from tapnet.data.molecules import from_smiles
 
         return from_smiles(smiles, y, name, names, task)
+
+    def atom_order(self, index: int) -> list[int]:
+        """Finds the atoms of a molecule's SMILES that the nodes of its graph are.
+
+        Nodes are in RDKit's canonical order, so that a molecule is the same graph however it is written.
+
+        Args:
+            index: The number of the graph.
+
+        Returns:
+            ``[n]`` of each node the number of its atom, from 0 in the order in which the SMILES names them.
+
+        Raises:
+            SettingError: These are no molecules.
+
+        Example:
+            >>> from tapnet import GraphDataset
+            >>> GraphDataset.from_smiles(["OCC"]).atom_order(0)
+            [2, 0, 1]
+        """
+        from tapnet.data._molecule_arrays import atom_order
+
+        if self.smiles is None:
+            raise SettingError(f"the graphs of {self.name} are no molecules")
+        order: list[int] = atom_order(self.smiles[index]).tolist()
+        return order
 
 
 def _edges_of(nodes: Tensor, rowptr: Tensor) -> Tensor:

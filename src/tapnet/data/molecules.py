@@ -25,6 +25,8 @@ def from_smiles(
     """``GraphDataset.from_smiles``"""
     arrays.check_rdkit()
     texts = [str(text).strip() for text in smiles]
+    if names is not None and len(names) != len(texts):
+        raise DataError(f"{len(texts)} SMILES, but {len(names)} names")
     columns = None if y is None else target_columns(y)
     targets = None
     if columns is not None:
@@ -87,7 +89,10 @@ def plain_molecules(read: arrays.MoleculeArrays, *, name: str, source: str = "")
 def describe_molecules(
     plain: GraphDataset, smiles: Sequence[str], targets: Targets | None, names: Sequence[str] | None = None
 ) -> GraphDataset:
-    """The data set of plain molecules with what their atoms and bonds are, and what is known of them."""
+    """The data set of plain molecules with what their atoms and bonds are, and what is known of them.
+
+    A molecule without a name is called by its SMILES.
+    """
     atom_codes, bond_codes = (np.asarray(v, np.int64) for v in (plain.node_label_values, plain.edge_label_values or ()))
     atom_values, bond_values = arrays.atom_values(atom_codes), arrays.bond_values(bond_codes)
     if targets is not None:
@@ -103,8 +108,37 @@ def describe_molecules(
         node_columns=arrays.ATOM_COLUMNS,
         edge_columns=arrays.BOND_COLUMNS,
         smiles=tuple(smiles),
-        graph_names=tuple(smiles if names is None else names),
+        graph_names=_filled(smiles if names is None else names, smiles),
     ).with_features("all")
+
+
+def _filled(names: Sequence[str], smiles: Sequence[str]) -> tuple[str, ...]:
+    """The names, with the SMILES in place of those that are empty."""
+    given = ("" if name is None else str(name) for name in names)
+    return tuple(name if name.strip() else text for name, text in zip(given, smiles, strict=True))
+
+
+def in_written_order(dataset: GraphDataset) -> GraphDataset:
+    """The molecules with atoms in the order of their SMILES, as they were before they had RDKit's canonical order.
+
+    What is not in ``checksum`` is left as it is.
+    """
+    first = dataset.node_ptr[:-1]
+    orders = [arrays.atom_order(text) for text in dataset.smiles or ()]
+    if list(map(len, orders)) != dataset.nodes_per_graph.tolist():
+        return dataset  # SMILES that somebody else put there
+    offset = torch.repeat_interleave(first, dataset.nodes_per_graph)
+    place = torch.from_numpy(np.concatenate(orders)) + offset
+    node = torch.argsort(place)
+    row = torch.repeat_interleave(place, dataset.degree)
+    col = place[dataset.col + torch.repeat_interleave(offset, dataset.degree)]
+    edge = torch.from_numpy(np.lexsort((col.numpy(), row.numpy())))
+    moved: dict[str, Any] = {"x": dataset.x[node], "col": (col - offset[row])[edge].int()}
+    moved["rowptr"] = torch.cat([torch.zeros(1, dtype=torch.int64), dataset.degree[node].cumsum(0)])
+    for key in ("edge_labels", "edge_attributes", "edge_attr"):
+        values = getattr(dataset, key)
+        moved[key] = None if values is None else values[edge]
+    return replace(dataset, **moved)
 
 
 def molecule_codes(dataset: GraphDataset, read: arrays.MoleculeArrays) -> NDArray[np.uint64]:
@@ -113,7 +147,7 @@ def molecule_codes(dataset: GraphDataset, read: arrays.MoleculeArrays) -> NDArra
 
 
 def copies_of_molecules(dataset: GraphDataset, codes: NDArray[np.uint64], targets: Targets | None) -> tuple[str, ...]:
-    """Counts the molecules that are there more than once, by canonical SMILES, and those that are mixtures.
+    """Counts the molecules that are there more than once, by canonical SMILES, mixtures, and those with isotopes.
 
     Args:
         dataset: The molecules.
@@ -130,15 +164,17 @@ def copies_of_molecules(dataset: GraphDataset, codes: NDArray[np.uint64], target
     if targets is not None and copied.any():
         group = np.unique(digests, return_inverse=True)[1]
         other = int((copied & _contradicted(targets.y[alike], group)).sum())
-    return molecule_notes(len(smiles), sum(map(is_mixture, smiles)), int(copied.sum()), other)
+    isotopic = sum(map(arrays.has_isotopic_hydrogen, smiles))
+    return molecule_notes(len(smiles), sum(map(is_mixture, smiles)), isotopic, int(copied.sum()), other)
 
 
-def molecule_notes(total: int, mixtures: int, copied: int, other: int = 0) -> tuple[str, ...]:
+def molecule_notes(total: int, mixtures: int, isotopic: int, copied: int, other: int = 0) -> tuple[str, ...]:
     """What a user should know of molecules.
 
     Args:
         total: The number of molecules.
         mixtures: How many of them are salts or mixtures.
+        isotopic: How many have deuterium or tritium.
         copied: How many have a copy.
         other: How many of these have a copy with another target.
 
@@ -148,6 +184,8 @@ def molecule_notes(total: int, mixtures: int, copied: int, other: int = 0) -> tu
     notes = []
     if mixtures:
         notes.append(f"{mixtures} of {total} molecules are salts or mixtures (several fragments)")
+    if isotopic:
+        notes.append(f"{isotopic} of {total} molecules have deuterium or tritium, which is read as any hydrogen")
     if copied:
         copies = f"{copied} of {total} molecules have a copy (the same canonical SMILES)"
         notes.append(copies + (f", {other} of them one with another target" if other else ""))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from tapnet.data.dataset import GraphDataset
 from tapnet.errors import TapnetError
 from tapnet.explorer.upload import LONGEST_NAME
+from tapnet.io.archive import Place
 from tapnet.io.dataset_files import layout_of
 from tapnet.io.graph_file import read_graph
 from tapnet.io.graph_folder import graph_names
+from tapnet.io.matrices import matrix_node_names
 
 SEARCHED_CHARACTERS = 50_000_000  # of node names, which stay in memory once somebody has searched
 SEARCH_SECONDS = 10.0  # for reading them
@@ -21,7 +23,7 @@ CACHED_GRAPHS = 64
 
 
 class Names:
-    """What graphs are called, and of a folder of graph files the names of their nodes.
+    """What graphs are called, and of a folder of graph files or matrices the names of their nodes.
 
     Args:
         data: The data set, whose ``source`` is where its files are.
@@ -33,16 +35,22 @@ class Names:
     def __init__(self, data: GraphDataset | None) -> None:
         self.graphs: list[str] = []
         self._paths: Sequence[str] = ()
+        self._read: Callable[[Place], Iterable[object] | None] = read_graph
         self._lock, self._index = threading.Lock(), list[str]()
         self.nodes = lru_cache(CACHED_GRAPHS)(self._nodes)
         if data is None:
             return
         self._sizes = data.nodes_per_graph.tolist()
+        files: Sequence[str] = ()
         try:
-            self._folder = layout_of(Path(data.source)).place
-            files = graph_names(data.source)
-        except (TapnetError, OSError):  # no folder of graph files
-            files = []
+            layout = layout_of(Path(data.source))
+            self._folder = layout.place
+            if layout.kind == "matrices":
+                files, self._read = data.graph_names or (), matrix_node_names
+            else:
+                files = graph_names(data.source)
+        except (TapnetError, OSError):  # no folder of files
+            pass
         self._paths = files if len(files) == len(data) else ()
         self.graphs = [name[:LONGEST_NAME] for name in self._paths or data.graph_names or ()]
 
@@ -53,9 +61,10 @@ class Names:
     def _nodes(self, number: int) -> list[str] | None:
         place = self._folder if self._folder.is_file() else self._folder / self._paths[number]
         try:
-            found = [str(node)[:LONGEST_NAME] for node in read_graph(place)]
+            names = self._read(place)
         except (TapnetError, OSError):
             return None
+        found = [str(node)[:LONGEST_NAME] for node in names or ()]
         return found if len(found) == self._sizes[number] else None
 
     def search(self, text: str) -> dict[str, list[int | None] | int]:

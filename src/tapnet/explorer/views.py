@@ -26,6 +26,7 @@ from tapnet.inference.explain import Explanation, Layer, explain
 from tapnet.inference.explain_graph import FoundGraph, answer_words, attribute_graph
 from tapnet.inference.explanation import GraphExplanation
 from tapnet.inference.model import SavedModel, build_network
+from tapnet.inference.shown import ShownOrder
 from tapnet.inference.training_data import reads_molecules
 from tapnet.inference.uncertainty import Answers
 from tapnet.models.registry import find_model
@@ -246,7 +247,8 @@ class Explorer:
             number: The graph's number in the data set, from 0.
             choice: The sliders' values.
             with_layout: Whether to add ``places``, the nodes' positions in the picture.
-            without: Nodes that are taken away before the prediction; the others keep their features.
+            without: Nodes that are taken away before the prediction, by the numbers that the page has for them; the
+                others keep their features.
 
         Returns:
             Values that JSON can hold. ``sure`` says how sure the model is, as far as its file knows; it is None where
@@ -306,7 +308,8 @@ class Explorer:
         self, data: GraphDataset, encoded: GraphDataset, choice: Choice, names: Sequence[str], without: Sequence[int]
     ) -> View:
         model, settings = self._changed(choice)
-        there = _remaining(encoded.num_nodes, without)
+        order = ShownOrder.of(data)
+        there = np.sort(order.node[_remaining(encoded.num_nodes, without)])
         part = _induced(encoded, there) if without else encoded
         try:
             explanation = explain(model.network, part.batch([0]))
@@ -319,12 +322,15 @@ class Explorer:
         classes = self.saved.task == "classification"
         return {
             "nodes": list(names),
-            "edges": _edges(data).T.tolist(),
-            "bonds": _bonds(data),
+            "edges": _edges(data, order).T.tolist(),
+            "bonds": _bonds(data, order),
             "directed": data.directed,
-            "category": category,
+            "category": [category[node] for node in order.node],
             "categories": categories,
-            "layers": [_layer_view(replace(layer, nodes=there[layer.nodes])) for layer in explanation.layers],
+            "layers": [
+                _layer_view(layer)
+                for layer in order.layers([replace(layer, nodes=there[layer.nodes]) for layer in explanation.layers])
+            ],
             "classes": self._outputs,
             "probabilities": _numbers(probabilities),
             "best": best,
@@ -432,16 +438,12 @@ class Explorer:
         """Each node's category, as an index of the names of those that occur."""
         if data.categories is None:
             return [0] * data.num_nodes, ["node"]
-        known = dict(zip(map(str, self.saved.categories or ()), self.saved.category_names, strict=True))
         x = data.x.table[data.x.combination, 0] if isinstance(data.x, MixedFeatures) else data.x
         occurring, category = np.unique(x.numpy(), return_inverse=True)
         if isinstance(data.x, MixedFeatures) and data.node_columns is not None:  # (column, value) pairs
             pairs = (data.categories[i] for i in occurring)
             return category.tolist(), [str(value)[:LONGEST_NAME] for _, value in pairs]
-        if data.label_names is not None:
-            return category.tolist(), [data.category_names[i] for i in occurring]
-        values = [str(data.categories[i])[:LONGEST_NAME] for i in occurring]
-        return category.tolist(), [known.get(value, value) for value in values]
+        return category.tolist(), [data.category_names[i][:LONGEST_NAME] for i in occurring]
 
     def _changed(self, choice: Choice) -> tuple[SavedModel, Any]:
         """The model and its settings, or one with the choice's settings and the same weights."""
@@ -541,17 +543,17 @@ def _induced(encoded: GraphDataset, nodes: NDArray[np.int64]) -> GraphDataset:
     return replace(encoded, **own | {"edge_weight": part.weight, "edge_attr": part.edge_attr})
 
 
-def _edges(data: GraphDataset) -> NDArray[np.int64]:
+def _edges(data: GraphDataset, order: ShownOrder) -> NDArray[np.int64]:
     """[2, E], each edge once, for a data set of one graph; of a directed one, first where it begins."""
-    return np.asarray(data.batch([0]).edge_list)
+    return order.edges(np.asarray(data.batch([0]).edge_list), directed=data.directed)[0]
 
 
-def _bonds(data: GraphDataset) -> list[int] | None:
+def _bonds(data: GraphDataset, order: ShownOrder) -> list[int] | None:
     """How many lines each edge of a molecule is drawn with; None for other graphs."""
     if not data.smiles:
         return None
     orders = bond_orders(data.smiles[0])
-    return [orders.get((min(u, v), max(u, v)), 1) for u, v in _edges(data).T.tolist()]
+    return [orders.get((min(u, v), max(u, v)), 1) for u, v in _edges(data, order).T.tolist()]
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
@@ -570,5 +572,5 @@ def _layout(data: GraphDataset) -> list[list[float]]:
         at = (at - at.min(axis=0)) / np.ptp(at, axis=0).max()
         at[:, 0] += (1 - at[:, 0].max()) / 2
     else:
-        at = graph_layout(_edges(data), data.num_nodes)
+        at = graph_layout(_edges(data, ShownOrder.of(data)), data.num_nodes)
     return [[round(x, 4), round(y, 4)] for x, y in at.tolist()]

@@ -24,6 +24,7 @@ from tapnet.inference.attribution import (
 )
 from tapnet.inference.attribution_groups import molecule_groups
 from tapnet.inference.explain_graph import displayed_categories
+from tapnet.inference.shown import ShownOrder
 from tapnet.inference.training_data import load_graphs
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def summarize_attributions(
         nodes = probe.attributions(method, edges=False).nodes
         found.append(_Pieces(kinds, category.numpy(), probe.target.numpy()[owner], owner + start, nodes))
         if part.smiles is not None:
-            found.append(_groups(probe, part.smiles, start))
+            found.append(_groups(probe, part, start))
     rows = _means(found, labels)
     unit = "the number" if model.task == "regression" else "log odds"
     return AttributionSummary(dataset.name, method, unit, tuple(rows))
@@ -145,14 +146,16 @@ class _Pieces(NamedTuple):
     value: FloatArray
 
 
-def _groups(probe: Probe, smiles: Sequence[str], start: int) -> _Pieces:
+def _groups(probe: Probe, part: GraphDataset, start: int) -> _Pieces:
     """What each ring and functional group of some molecules does; the first has the number ``start``."""
-    groups = [(i, group) for i, text in enumerate(smiles) for group in molecule_groups(text)]
+    groups = [(i, group) for i, text in enumerate(part.smiles or ()) for group in molecule_groups(text)]
+    node_of = {i: ShownOrder.of(part, i).node for i, _ in groups}
     kinds = sorted({(group.kind, group.name) for _, group in groups})
     graph = np.asarray([i for i, _ in groups], dtype=np.int64)
     begin = np.concatenate([[0], np.cumsum(probe.encoded.nodes_per_graph.numpy()[graph])])
     there = np.ones(begin[-1], dtype=bool)
-    there[[first + node for first, (_, group) in zip(begin, groups, strict=False) for node in group.nodes]] = False
+    for first, (i, group) in zip(begin, groups, strict=False):
+        there[first + node_of[i][list(group.nodes)]] = False
     value = probe.value[graph] - probe.values(torch.from_numpy(graph), torch.from_numpy(there))
     kind = np.asarray([kinds.index((group.kind, group.name)) for _, group in groups], dtype=np.int64)
     return _Pieces(kinds, kind, probe.target.numpy()[graph], graph + start, value)

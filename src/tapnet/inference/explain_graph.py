@@ -35,10 +35,12 @@ from tapnet.inference.explanation import (
     NodeAttribution,
 )
 from tapnet.inference.model import SavedModel
+from tapnet.inference.shown import ShownOrder
 from tapnet.inference.training_data import find_graphs, load_graphs, read_smiles, reads_molecules
 from tapnet.io.dataset_files import is_matrix_file
 from tapnet.io.graph_file import read_graph
-from tapnet.io.graph_folder import FileGraph, class_of, graph_names, node_names
+from tapnet.io.graph_folder import FileGraph, class_of, graph_names
+from tapnet.io.read import names_of_nodes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +66,7 @@ class ExplainedGraph:
         category: The category of each node, ``[N]``.
         category_names: What the categories mean.
         features: What the categories are: labels or degrees; ``"attributes"`` where nodes have numbers instead.
-        smiles: Of a molecule.
+        smiles: Of a molecule; nodes are numbered as the atoms in it.
         task: What the model predicts.
         directed: Whether edges have directions.
     """
@@ -149,7 +151,8 @@ def explain_graph(
     found = find_graph(model, graph, dataset, data_dir)
     read = model.encode(found.data.subset([found.number]), [found.name])
     explanation = explain(model.network, read.batch([0]))
-    return _described(model, found, read, replace(explanation, probabilities=_answer(model, read)))
+    answer, order = _answer(model, read), ShownOrder.of(found.data, found.number)
+    return _described(model, found, read, replace(explanation, probabilities=answer), order)
 
 
 def attribute_graph(
@@ -198,25 +201,28 @@ def attribute_graph(
     elif model.task == "regression":
         prediction = float(said[0]) if len(said) == 1 else dict(zip(labels, said.tolist(), strict=True))
     names: Sequence[Hashable] = graph.node_names or range(read.num_nodes)
+    shown_order = ShownOrder.of(graph.data, graph.number)
+    drawn = _described(model, graph, read, Explanation(layers, said), shown_order)
+    layers = drawn.explanation.layers
     kept: list[int | None] = [None] * len(names)
     if layers:
         kept = np.bincount(np.concatenate([layer.nodes[layer.kept] for layer in layers]), minlength=len(names)).tolist()
-    errors = found.errors.tolist() if found.errors.any() else [None] * len(names)
+    errors = found.errors[shown_order.node].tolist() if found.errors.any() else [None] * len(names)
     shown = model.task == "regression"
     unit = printable(label) if shown else f"log odds of {printable(label)}"
     what = printable(label) if shown else f"the probability of {printable(label)}"
-    drawn = _described(model, graph, read, Explanation(layers, said))
+    edges, which = shown_order.edges(found.edge_index, directed=read.directed)
     return GraphExplanation(
         prediction,
         {} if shown else dict(zip(labels, said.tolist(), strict=True)),
         tuple(LayerExplanation.of(layer, names) for layer in layers),
         drawn,
-        tuple(map(NodeAttribution, names, found.nodes.tolist(), kept, errors)),
+        tuple(map(NodeAttribution, names, found.nodes[shown_order.node].tolist(), kept, errors)),
         tuple(
             EdgeAttribution(names[u], names[v], lost)
-            for u, v, lost in zip(*found.edge_index.tolist(), found.edges.tolist(), strict=True)
+            for u, v, lost in zip(*edges.tolist(), found.edges[which].tolist(), strict=True)
         ),
-        _groups(probe, found.edge_index, found.nodes, drawn.smiles, names),
+        _groups(probe, edges, found.nodes[shown_order.node], drawn.smiles, names, shown_order),
         measure_fidelity(probe, found.nodes, what),
         method,
         label,
@@ -228,13 +234,18 @@ def attribute_graph(
 
 
 def _groups(
-    probe: Probe, edges: NDArray[np.int64], nodes: NDArray[np.float64], smiles: str | None, names: Sequence[Hashable]
+    probe: Probe,
+    edges: NDArray[np.int64],
+    nodes: NDArray[np.float64],
+    smiles: str | None,
+    names: Sequence[Hashable],
+    order: ShownOrder,
 ) -> tuple[GroupAttribution, ...]:
-    """What the value loses without each group, the largest first."""
+    """What the value loses without each group, the largest first; edges and nodes are in the order that is shown."""
     groups = find_groups(edges, nodes, smiles)
     there = np.ones((len(groups), len(nodes)), dtype=bool)
     for row, group in zip(there, groups, strict=True):
-        row[list(group.nodes)] = False
+        row[order.node[list(group.nodes)]] = False
     zeros = torch.zeros(len(groups), dtype=torch.int64)
     lost = probe.value[0] - probe.values(zeros, torch.from_numpy(there).flatten())
     rows = [
@@ -249,8 +260,10 @@ def _answer(model: SavedModel, read: GraphDataset) -> NDArray[np.float64]:
     return model.probabilities(read)[0].double().numpy()
 
 
-def _described(model: SavedModel, graph: FoundGraph, read: GraphDataset, explanation: Explanation) -> ExplainedGraph:
-    """The graph with what is known of it; ``read`` is the graph as the model reads it."""
+def _described(
+    model: SavedModel, graph: FoundGraph, read: GraphDataset, explanation: Explanation, order: ShownOrder
+) -> ExplainedGraph:
+    """The graph with what is known of it; ``read`` is the graph as the model reads it, ``order`` how it is shown."""
     said = explanation.probabilities
     if not np.isfinite(said).all():
         raise DataError(f"{graph.name}: the model's answer is not a number")
@@ -262,9 +275,9 @@ def _described(model: SavedModel, graph: FoundGraph, read: GraphDataset, explana
         graph.file,
         graph.truth,
         model.class_names[int(said.argmax())] if model.task == "classification" else answer_words(model, said.tolist()),
-        explanation,
-        read.batch([0]).edge_list.numpy(),
-        category.numpy(),
+        replace(explanation, layers=order.layers(explanation.layers)),
+        order.edges(read.batch([0]).edge_list.numpy(), directed=read.directed)[0],
+        category.numpy()[order.node],
         names,
         "attributes" if read.categories is None else model.features,
         data.smiles[graph.number] if data.smiles else None,
@@ -291,8 +304,9 @@ def displayed_categories(read: GraphDataset, model: SavedModel) -> tuple[Tensor,
         return torch.zeros(read.num_nodes, dtype=torch.int64), ("node",)
     if isinstance(x, MixedFeatures):
         first = x.table[x.combination, 0]
-        values = (c[1] if isinstance(c, tuple) else c for c in model.categories or ())
-        return torch.where(first < 0, len(read.categories), first), (*map(printable, values), "unknown")
+        values = [c[1] if isinstance(c, tuple) else c for c in model.categories or ()]
+        shown = map(printable, values) if any(isinstance(c, tuple) for c in model.categories or ()) else names[:-1]
+        return torch.where(first < 0, len(read.categories), first), (*shown, "unknown")
     if x.dim() > 1:  # a row of zeros is of no category that the model knows
         return torch.where(x.any(dim=1), x.argmax(dim=1), len(read.categories)), names
     return x, names
@@ -376,9 +390,7 @@ def find_graph(
 
 def dataset_graph(model: SavedModel, data: GraphDataset, number: int, files: Sequence[str] = ()) -> FoundGraph:
     """A graph of a data set with what is known of it; ``files`` are those of a folder of graphs."""
-    names = node_names(data.source, number) if files else None
-    if names is not None and len(names) != int(data.nodes_per_graph[number]):  # the file has changed since
-        names = None
+    names = names_of_nodes(data, number)
     file, called = files[number] if files else None, f"{data.name}, graph {number}"
     own = data.graph_names[number] if data.graph_names and not files else ""
     if own and (data.smiles is None or own != data.smiles[number]):
@@ -401,7 +413,8 @@ def _truth(model: SavedModel, data: GraphDataset, number: int) -> str | None:
 
 
 def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> FoundGraph:
-    layout, names = find_graphs(model, file, data_dir, download=False), None
+    names: Sequence[Hashable] | None = None
+    layout = find_graphs(model, file, data_dir, download=False)
     if layout.kind == "graphs" and layout.place.is_file():
         graph = read_graph(layout.place)
         data, names = model.join_files([FileGraph.of(graph, str(layout.place))], layout.prefix), list(graph)
@@ -410,6 +423,7 @@ def _read_file(model: SavedModel, file: Path, data_dir: str | Path | None) -> Fo
         data = load_graphs(model, file, data_dir)
     if len(data) > 1:
         raise SettingError(f"{file} has {len(data)} graphs; which one? Give its number with dataset={file}")
+    names = names if names is not None else names_of_nodes(data, 0, layout)
     return FoundGraph(data, 0, data.name, truth=_class_name(model, class_of(file)), node_names=names)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tapnet.data.convert import Names, check_node_attribute, listed_names, unread_of_pyg
+from tapnet.data.convert import Names, check_node_attribute, label_names_of, listed_names, unread_of_pyg
 from tapnet.data.dataset import Features, GraphDataset
 from tapnet.errors import DataError
 
@@ -64,11 +64,14 @@ def from_pyg(
     y: NDArray[np.int64],
     features: Features | None,
     categories: Sequence[Hashable] | None = None,
+    category_names: Sequence[str] | None = None,
+    *,
     directed: bool = False,
 ) -> GraphDataset:
     """PyG's graphs by their ``x``.
 
-    With ``categories``, graphs that were cut out of a GraphDataset (they have ``node_labels``) are numbered as these.
+    With ``categories``, graphs that were cut out of a GraphDataset (they have ``node_labels``) are numbered as these
+    and have their names, unless they have names of their own.
     """
     from torch_geometric.data import Data
 
@@ -82,5 +85,9 @@ def from_pyg(
         rows = {name: g.get(name) for name in ("self_loop", "edge_weight", "edge_attr")}
         rows |= {} if features in ("degrees", "log-degrees") else {key: g.get(numbers)}
         plain.append(Data(edge_index=g.edge_index.cpu(), num_nodes=g.num_nodes, y=torch.tensor([code]), **rows))
-    dataset = GraphDataset.from_pyg(plain, features=features, categories=categories if cut else None, directed=directed)
-    return replace(dataset, not_read=unread_of_pyg(graphs, {"x", "edge_weight", "edge_attr"}))
+    names = label_names_of(graphs) if cut else None
+    values = (categories if names is None else range(len(names))) if cut else None
+    dataset = GraphDataset.from_pyg(plain, features=features, categories=values, directed=directed)
+    if cut and names is None and category_names is not None:
+        names = tuple(category_names)
+    return replace(dataset, label_names=names, not_read=unread_of_pyg(graphs, {"x", "edge_weight", "edge_attr"}))

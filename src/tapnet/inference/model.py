@@ -19,6 +19,7 @@ from torch import Tensor
 from tapnet.data.convert import check_graphs, directions_note, kind_of
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.features import FeatureRows, MixedFeatures
+from tapnet.data.molecules import in_written_order
 from tapnet.errors import DataError, DataNote, SettingError
 from tapnet.files import printable, read_regular
 from tapnet.inference.attribution import DEFAULT_METHOD, Method
@@ -43,6 +44,7 @@ from tapnet.inference.uncertainty import (
     prediction_sets,
     shares_nearer,
 )
+from tapnet.io._plain_text import NUMBER
 from tapnet.io.graph_folder import ATTRIBUTES, EdgeSchema, FileGraph, NodeSchema, join, plain_text
 from tapnet.models.base import GraphClassifier
 from tapnet.models.predictor import predict_and_embed, predict_logits
@@ -141,6 +143,7 @@ class UnseenCategories:
         foreign: how many have no known category at all: the model can say nothing about them.
         first: the names of the first ones that are not foreign, with their categories.
         first_foreign: those of the first foreign ones.
+        advice: what would be known, where graphs have numbers and the model's categories have names; else empty.
     """
 
     features: Features
@@ -148,8 +151,16 @@ class UnseenCategories:
     foreign: int = 0
     first: list[str] = field(default_factory=list)
     first_foreign: list[str] = field(default_factory=list)
+    advice: str = ""
 
-    def add(self, dataset: GraphDataset, known: Tensor, number: Tensor, names: Sequence[str]) -> None:
+    def add(
+        self,
+        dataset: GraphDataset,
+        known: Tensor,
+        number: Tensor,
+        names: Sequence[str],
+        known_names: Sequence[str] = (),
+    ) -> None:
         """Notes the graphs of a data set by their names.
 
         Args:
@@ -157,7 +168,13 @@ class UnseenCategories:
             known: [N, K] whether the model knows the categories of each node.
             number: [categories] the model's number for each category of the data set, or -1.
             names: [G] of the graphs.
+            known_names: of the model's categories, where they have other names than their numbers.
         """
+        own_names = dataset.category_names
+        values = own_names if own_names is dataset.label_names else dataset.categories or ()
+        if known_names and all(is_code(value) for value, own in zip(values, number.tolist(), strict=True) if own < 0):
+            listed = ", ".join(map(printable, known_names[:NAMED_AT_MOST])) + ", …" * (len(known_names) > NAMED_AT_MOST)
+            self.advice = f"; the model knows categories by their names ({listed}), not by numbers"
         unknown = ~known.all(dim=1)
         foreign = ~_any_node(known.any(dim=1), dataset)
         some = _any_node(unknown, dataset) & ~foreign & (self.features != "degrees")
@@ -167,8 +184,8 @@ class UnseenCategories:
             for graph in marked.nonzero().flatten()[: NAMED_AT_MOST - len(noted)].tolist():
                 nodes = slice(int(dataset.node_ptr[graph]), int(dataset.node_ptr[graph + 1]))
                 there = _categories_of(dataset.x[nodes][unknown[nodes]])
-                values = [(dataset.categories or ())[i] for i in there if number[i] < 0]
-                words = [f"{' '.join(map(str, v)) if isinstance(v, tuple) else repr(v):.40}" for v in values]
+                strange = (values[i] for i in there if number[i] < 0)
+                words = [f"{' '.join(map(str, v)) if isinstance(v, tuple) else repr(v):.40}" for v in strange]
                 more = f" and {len(words) - NAMED_AT_MOST} more" if len(words) > NAMED_AT_MOST else ""
                 noted.append(f"{names[graph]}: {', '.join(words[:NAMED_AT_MOST])}{more}")
 
@@ -179,13 +196,15 @@ class UnseenCategories:
         if partly := self.graphs - self.foreign:
             have = "1 graph has" if partly == 1 else f"{partly} graphs have"
             named = _some_of(self.first, partly)
-            found.append(f"{have} node categories that the model was not trained on ({named}): they count as none")
+            unknown = f"node categories that the model was not trained on ({named}): they count as none"
+            found.append(f"{have} {unknown}{self.advice}")
         if self.foreign:
             share = "1 graph shares" if self.foreign == 1 else f"{self.foreign} graphs share"
             what = "degree" if self.features == "degrees" else "category"
             named = _some_of(self.first_foreign, self.foreign)
             found.append(
                 f"{share} no node {what} with the model's training data ({named}), so a prediction means nothing"
+                f"{self.advice}"
             )
         return found
 
@@ -299,6 +318,12 @@ class SavedModel:
         reads_numbers = self.categories is None or self.card.shape.in_channels > len(self.categories)
         if isinstance(dataset.x, MixedFeatures) and not reads_numbers:
             dataset = replace(dataset, x=replace(dataset.x, numbers=None))
+        if self._has_checksum_of(dataset):
+            return True
+        is_whole = dataset.smiles is not None and dataset.edge_weight is None
+        return is_whole and self._has_checksum_of(in_written_order(dataset))  # of a model from before that order
+
+    def _has_checksum_of(self, dataset: GraphDataset) -> bool:
         if not dataset.num_edge_features:
             return dataset.checksum == self.card.trial.data
         with_edges = dataset.with_edge_features()  # also those of some networks that do not read them
@@ -546,16 +571,21 @@ class SavedModel:
             return self.join_files([FileGraph.of(g, f"graph {i}") for i, g in enumerate(graphs)], "graphs")
         if kind == "PyG":  # those cut out of a data set such as the model was trained on have its numbers for labels
             cut = fitted is None or fitted.input == "GraphDataset"
-            return from_pyg(graphs, nothing, self.features, self.categories if cut else None, self.card.directed)
+            own = (self.categories, self.card.category_names) if cut else (None, None)
+            return from_pyg(graphs, nothing, self.features, *own, directed=self.card.directed)
         return self._with_own_features(graphs)
 
     def _with_own_features(self, dataset: GraphDataset) -> GraphDataset:
         if dataset.features == self.features:
             return dataset
+        what = "categories and numbers" if self.features == "all" else self.features
         try:
-            return dataset.with_features(self.features)
+            found = dataset.with_features(self.features)
         except SettingError:  # which the user has no choice of
-            raise DataError(f"the model reads node {self.features}; {dataset.name} has none") from None
+            raise DataError(f"the model reads node {what}; {dataset.name} has none") from None
+        if found.features == "degrees" != self.features:  # in the place of all that is not there
+            raise DataError(f"the model reads node {what}; {dataset.name} has none")
+        return found
 
     def join_files(self, files: Sequence[FileGraph], name: str) -> GraphDataset:
         """Graphs of files, each read by the names that its nodes' and edges' attributes had in the training data."""
@@ -563,6 +593,7 @@ class SavedModel:
         if self.network.reads_edges:
             numbers = tuple(self.card.edge_attribute_names or ())
             edges = edges._replace(categories=self.card.edge_category_names, numbers=numbers)
+            files = [file.with_edges_as(edges) for file in files]
         names = self.card.node_categories, self.card.attribute_names
         schemas = [NodeSchema.named(file, *names) for file in files]
         options: dict[str, Any] = {"features": self.features, "directed": self.card.directed}
@@ -613,6 +644,8 @@ class SavedModel:
             table = torch.where(x.table < 0, x.table, number[x.table.clamp(min=0)])
             self._note_unseen(dataset, (table >= 0)[x.combination], number, names, unseen)
             return replace(dataset, x=replace(x, table=table), categories=self.categories, prepared={})
+        if wanted > len(self.categories):
+            raise DataError(f"the model reads {wanted - len(self.categories)} numbers a node; {dataset.name} has none")
         known = number[x] >= 0 if len(number) else x >= 0
         found = number[x] if len(number) else x
         if not bool(known.all()):
@@ -634,7 +667,8 @@ class SavedModel:
             return
         found = UnseenCategories(self.features) if unseen is None else unseen
         one = [dataset.name] if len(dataset) == 1 else None
-        found.add(dataset, known, number, names or one or [f"graph {i}" for i in range(len(dataset))])
+        own = self._named_categories
+        found.add(dataset, known, number, names or one or [f"graph {i}" for i in range(len(dataset))], tuple(own or ()))
         for note in found.notes if unseen is None else ():
             warnings.warn(note, stacklevel=3)
 
@@ -662,19 +696,31 @@ class SavedModel:
             wanted, has = (printable(", ".join(names))[:200] for names in (ours, theirs))
             raise DataError(f"the model reads the numbers {wanted}; {dataset.name} has {has}")
 
-    def _category_numbers(self, dataset: GraphDataset) -> list[int]:
-        """The model's number for each category of a data set, or -1: by what it means where both say so, else by value.
+    @property
+    def _named_categories(self) -> dict[str, int] | None:
+        """The model's number for each name of a category; None where they have no names but their values."""
+        names, values = self.card.category_names or (), self.categories or ()
+        if len(set(names)) < len(values) or all(map(str.__eq__, names, map(str, values))):
+            return None
+        return {name: i for i, name in enumerate(names)}
 
-        Copies of a set number their labels differently: carbon is MUTAG's 0 in one, and 2 in another.
+    def _category_numbers(self, dataset: GraphDataset) -> list[int]:
+        """The model's number for each category of a data set, or -1: by its name where the model knows names, or value.
+
+        Copies of a set number their labels differently: carbon is MUTAG's 0 in one, and 2 in another. So a number is no
+        name, and means nothing to a model that knows names.
         """
-        exact = {value: i for i, value in enumerate(self.categories or ())}
-        named = {name: i for i, name in enumerate(self.category_names)}  # also of a file that says "C"
-        plain = named | {_plain(value): i for value, i in exact.items()}
-        values, names = dataset.categories or (), dataset.category_names
-        is_named = dataset.label_names is not None and len(set(names)) == len(names)
-        is_named = is_named and len(named) == len(exact)  # many kinds of atoms are called C
-        if is_named and named.keys() >= set(names):
-            return [named[name] for name in names]
+        values, exact = dataset.categories or (), {value: i for i, value in enumerate(self.categories or ())}
+        if values is self.categories:
+            return list(range(len(values)))
+        named, names = self._named_categories, dataset.category_names
+        if named is not None and names is dataset.label_names and len(set(names)) == len(names):
+            return [named.get(name, -1) for name in names]
+        if named is not None:
+            known = {value: i for value, i in exact.items() if not is_code(value)}
+            known |= {_plain(name): i for name, i in named.items()}
+            return [known.get(_plain(value), -1) for value in values]
+        plain = {_plain(value): i for value, i in exact.items()}
         return [exact.get(value, plain.get(_plain(value), -1)) for value in values]
 
     # ---- one file ----
@@ -746,3 +792,9 @@ def _plain(value: Hashable) -> Hashable:
     if isinstance(value, tuple) and len(value) == 2:
         return value[0], plain_text(value[1])
     return plain_text(value)
+
+
+def is_code(value: Hashable) -> bool:
+    """Whether a category is a bare number, also as text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number or (isinstance(value, str) and NUMBER.fullmatch(value.strip()) is not None)

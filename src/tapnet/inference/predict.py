@@ -33,6 +33,7 @@ from tapnet.io.tables import left_aside_note
 from tapnet.progress import counting
 
 GRAPHS_AT_ONCE, NODES_AT_ONCE = 256, 1 << 20  # what is in memory of a folder of graphs
+ROWS_AT_ONCE = 1 << 14  # where many rows of a table are blank
 
 OnError = Callable[[TapnetError], None]
 
@@ -157,6 +158,7 @@ class PredictedTable(NamedTuple):
     rows: list[list[str]]  # as many as the table had; the new cells are empty where a row has no valid molecule
     predicted: int  # rows
     mark: str = ","  # between the cells of the file
+    has_bom: bool = False  # whether the file begins with a byte order mark
 
 
 def predict_table(
@@ -183,9 +185,10 @@ def predict_table(
         confidence: such as 0.9, for sets of classes or intervals of numbers.
 
     Returns:
-        The table, of an .sdf with SMILES in the place of its MOL blocks; of classes the columns ``prediction`` and
-        ``p(CLASS)`` are new, of others ``predicted NAME``; then those of `uncertainty_columns`. A name that the table
-        has already gets a number, ``prediction (2)``. Their numbers have decimal commas where those of the table have.
+        The table with all its rows but blank ones at its end; of an .sdf with SMILES in the place of its MOL blocks. Of
+        classes the columns ``prediction`` and ``p(CLASS)`` are new, of others ``predicted NAME``; then those of
+        `uncertainty_columns`. A name that the table has already gets a number, ``prediction (2)``. Their numbers have
+        decimal commas where those of the table have.
 
     Raises:
         DataError: if the file is no table of molecules, or the model promises no confidence.
@@ -195,7 +198,7 @@ def predict_table(
     options |= {"show_progress": show_progress, "confidence": confidence}
     parts = list(predict_table_parts(model, path, smiles, **options))
     rows = [row for part in parts for row in part.rows]
-    return PredictedTable(parts[0].header, rows, sum(part.predicted for part in parts), parts[0].mark)
+    return parts[0]._replace(rows=rows, predicted=sum(part.predicted for part in parts))
 
 
 def predict_table_parts(
@@ -262,8 +265,15 @@ def predict_table_parts(
         if table.is_sdf:  # a MOL block has some thirty lines
             own_smiles = {} if part.dataset is None else dict(zip(part.kept, part.dataset.smiles or (), strict=True))
             own_rows = [[own_smiles.get(i, ""), *row[1:]] for i, row in enumerate(own_rows)]
-        rows = [[*row, *cells.get(i, [""] * len(added))] for i, row in enumerate(own_rows)]
-        yield PredictedTable([*table.header, *added], rows, len(cells), table.mark)
+        header, rows = [*table.header, *added], list[list[str]]()
+        for i, row in enumerate(own_rows):
+            for _ in range(part.blank[i]):  # which stay, so that rows of both tables stand side by side
+                rows.append([""] * len(header))
+                if len(rows) >= ROWS_AT_ONCE:
+                    yield PredictedTable(header, rows, 0, table.mark, table.has_bom)
+                    rows = []
+            rows.append([*row, *cells.get(i, [""] * len(added))])
+        yield PredictedTable(header, rows, len(cells), table.mark, table.has_bom)
     for note in counted.notes if unseen is None else ():
         warnings.warn(note, stacklevel=2)
 

@@ -78,6 +78,9 @@ class Column(NamedTuple):
     values: Sequence[Any]
 
 
+_NOTHING = Column("other", ())
+
+
 @dataclass(frozen=True)
 class FileGraph:
     """The graph of a file as arrays: nodes are numbers, and only attributes that every node or edge has are kept."""
@@ -151,6 +154,18 @@ class FileGraph:
         ends = np.concatenate([self.edge_index, self.edge_index[::-1]], axis=1)
         columns = {name: Column(kind, [*values, *values]) for name, (kind, values) in self.edge_columns.items()}
         return replace(self, edge_index=ends, edge_columns=columns, directed=True)
+
+    def with_edges_as(self, edges: EdgeSchema) -> FileGraph:
+        """The same, where ``label`` and ``attributes`` of its edges stand for what a model calls them."""
+        columns = dict(self.edge_columns)
+        if len(edges.categories) == 1 and edges.categories[0] not in columns and LABEL in columns:
+            columns[edges.categories[0]] = columns.pop(LABEL)
+        rows = columns[ATTRIBUTES].values if columns.get(ATTRIBUTES, _NOTHING).kind == "vectors" else ()
+        if rows and columns.keys().isdisjoint(edges.numbers) and len(rows[0]) == len(edges.numbers):
+            del columns[ATTRIBUTES]
+            columns |= {name: Column("numbers", [row[k] for row in rows]) for k, name in enumerate(edges.numbers)}
+        others = self.edge_attributes - set(map(str, self.edge_columns))
+        return replace(self, edge_columns=columns, edge_attributes=others | set(map(str, columns)))
 
     def name_of(self, what: Literal["node", "edge"], position: int) -> str:
         """What the file calls a node; of an edge, its ends."""

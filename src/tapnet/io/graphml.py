@@ -166,7 +166,7 @@ class _Booleans(dict[str, bool]):
 
 
 def _read_graphml(content: bytes) -> nx.Graph:
-    """``nx.read_graphml``, which takes booleans only without white space."""
+    """``nx.read_graphml``, but with white space around booleans, and the ids of edges also where some are parallel."""
     import networkx as nx
     from networkx.readwrite.graphml import GraphMLReader
 
@@ -176,6 +176,10 @@ def _read_graphml(content: bytes) -> nx.Graph:
     if not graphs:
         raise nx.NetworkXError("no <graph> in the name space of GraphML")
     graph: nx.Graph = graphs[0]
+    if graph.is_multigraph():
+        for *ends, key, given in graph.edges(keys=True, data=True):
+            if not reader.edge_ids.keys().isdisjoint([tuple(ends), tuple(ends[::-1])]):
+                given.setdefault("id", str(key))
     return graph
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 from tapnet.data.catalog import CATALOG, CatalogEntry, find_entry
 from tapnet.errors import DatasetNotFoundError, DownloadError, SettingError, did_you_mean
-from tapnet.files import check_name, expanded, path_exists
+from tapnet.files import check_name, expanded, path_exists, printable
 from tapnet.io import download as downloads
 from tapnet.io.dataset_files import ARRAY_ENDINGS, GRAPH_ENDINGS, MOLECULE_ENDINGS, Layout, find_layout, layout_of
 
+LONGEST_NAME, LONGEST_SHOWN = 64, 100  # characters: of a name that is looked up on the network; in a message
+NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{LONGEST_NAME}}}")
 PACKAGED = Path(__file__).parent / "datasets"  # MUTAG, so that one real data set is there offline
 
 
@@ -34,7 +37,7 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
         The files and the kind of place.
 
     Raises:
-        DatasetNotFoundError: No place has it.
+        DatasetNotFoundError: No place has it, or it can be no name.
         DownloadError: It had to be downloaded, which failed.
         SettingError: The name is empty, or ``data_dir`` is not a folder.
     """
@@ -61,6 +64,10 @@ def find(name_or_path: str | Path, data_dir: str | Path | None = None, *, downlo
                     return Source(layout, place)
     if entry is None and path_exists(path):  # a folder here and now; the paper's sets are never meant by that
         return Source(layout_of(path), "path")
+    if entry is None and not NAME.fullmatch(text):  # such as a SMILES, which is nobody else's business
+        shown = printable(text)[:LONGEST_SHOWN] + "…" * (len(text) > LONGEST_SHOWN)
+        letters = f"up to {LONGEST_NAME} letters, digits, _, - and ."
+        raise DatasetNotFoundError(f"{shown}: no such file or folder, and no name of a data set ({letters})")
     not_found = _not_found(text, entry, [f"{folder} ({place})" for folder, place in folders])
     if not download:
         raise DatasetNotFoundError(not_found)

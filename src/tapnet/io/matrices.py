@@ -4,9 +4,13 @@ A matrix is square; entry (i, j) is the weight of the edge from node i to node j
 threshold) are no edges. The diagonal is left out. An edge in one direction counts for both, and where the two weights
 differ their mean counts.
 
+A .csv may name the nodes in its first line, its first column, or both. With both, the rows are brought into the order
+of the first line by their names.
+
 ``nodes.csv`` describes the nodes of every graph, ``NAME.nodes.csv`` those of the matrix NAME: a header, then one row
-per node in the order of the matrix, the first column a name. Columns of numbers are the nodes' attributes, others
-their categories. The targets are in labels.csv or targets.csv, as for a folder of graphs.
+per node, the first column a name. Where a matrix names its nodes, rows belong to the nodes of these names; where it
+names none, or not one as the table does, they are in the order of the matrix. Columns of numbers are the nodes'
+attributes, others their categories. The targets are in labels.csv or targets.csv, as for a folder of graphs.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -29,7 +33,7 @@ from tapnet.data.checks import categories_note
 from tapnet.data.convert import IntArray, assemble, joined_edges
 from tapnet.data.dataset import Features, GraphDataset, Task
 from tapnet.data.targets import DECIMAL_COMMA, plain_minus
-from tapnet.errors import DataError, SettingError
+from tapnet.errors import DataError, SettingError, did_you_mean
 from tapnet.files import counted, printable, reading
 from tapnet.io.archive import Place, read_content, readable_files, total_size
 from tapnet.io.dataset_files import NODES, is_matrix_file
@@ -41,11 +45,16 @@ MAX_FILE_BYTES = 1 << 27  # a dense matrix of 4,096 nodes
 MAX_NODES = 1 << 20
 LARGE_BYTES, VALUES_AT_ONCE = 1 << 28, 1 << 18  # of files that are read in parts; entries and nodes of a part
 DENSE = 0.5  # from this share of all pairs on, edges hardly tell anything
-MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays
+MATRIX_NAMES = ("adjacency", "matrix", "arr_0")  # in a .npz of several arrays of numbers
+SPARSE_NAMES = ("data", "indices", "indptr", "row", "col", "shape", "format")  # of scipy.sparse.save_npz
 STRENGTH = "strength"
 EDGE_LIST = "; a list of edges is not read: NetworkX's read_edgelist and write_graphml make a graph file of it"
 
 FloatArray = NDArray[np.float64]
+
+
+class _NoNumbersError(DataError):
+    """An array of something else."""
 
 
 class Matrix(NamedTuple):
@@ -133,6 +142,9 @@ def read_matrices(
             f"{place}: {found.asymmetric} of {len(listing.files)} matrices are not symmetric: an edge in one direction "
             "counts for both, and where the two weights differ their mean counts"
         )
+    if nodes.by_position:
+        which = f"{nodes.by_position[0]}{', …' * (len(nodes.by_position) > 1)}"
+        notes.append(f"{place}: the table of nodes has no name of {which}: its rows are in the order of the matrix")
     pairs = int((dataset.nodes_per_graph * (dataset.nodes_per_graph - 1)).sum())
     if threshold is None and pairs and dataset.num_edges > DENSE * pairs:
         notes.append(
@@ -190,7 +202,7 @@ def _read_large(files: _Files, names: Sequence[str]) -> _Read | None:
     with reading(files.place):
         if total_size(files.folder, names) < LARGE_BYTES:
             return None
-    parts, found, some = MappedParts(), list[_Read](), list[Matrix]()
+    parts, found, some, by_position = MappedParts(), list[_Read](), list[Matrix](), list[str]()
     asymmetric = values = 0
     try:
         with counting(len(names), f"reading {files.name}") as advance:
@@ -203,7 +215,9 @@ def _read_large(files: _Files, names: Sequence[str]) -> _Read | None:
                         return None
                     parts.add(found[-1].dataset)
                     asymmetric, values, some = asymmetric + found[-1].asymmetric, 0, []
-        return _Read(parts.dataset(), asymmetric, found[0].nodes)
+                    by_position += found[-1].nodes.by_position
+        nodes = found[0].nodes._replace(by_position=tuple(by_position))
+        return _Read(parts.dataset(), asymmetric, nodes)
     except (NotInPartsError, DataError, OSError):
         return None  # as a whole they are read, or it is said what is wrong
 
@@ -267,8 +281,9 @@ def read_matrix(file: Place, threshold: float = 0.0) -> Matrix:
     """Reads one matrix.
 
     Args:
-        file: A .npy, .npz or .csv file. A .npz holds one array, one that is called adjacency, matrix or arr_0, or what
-            ``scipy.sparse.save_npz`` writes. A .csv may have the names of the nodes in its first line and column.
+        file: A .npy, .npz or .csv file. A .npz holds one array of numbers, one that is called adjacency, matrix or
+            arr_0, or what ``scipy.sparse.save_npz`` writes. A .csv may have the names of the nodes in its first line
+            and column; where they are in another order in the column, it is that of the line which counts.
         threshold: Entries whose absolute value is not larger are no edges.
 
     Returns:
@@ -329,7 +344,7 @@ def _parse_npy(content: bytes, where: str, kinds: str = "biuf") -> NDArray[Any]:
     except Exception as error:  # whatever a stranger's header makes NumPy raise
         raise DataError(f"{where}: not an array of NumPy ({printable(error):.100})") from None
     if dtype.kind not in kinds or dtype.hasobject:
-        raise DataError(f"{where}: an array of {printable(dtype):.40}, where numbers belong")
+        raise _NoNumbersError(f"{where}: an array of {printable(dtype):.40}, where numbers belong")
     shape = tuple(map(int, shape))  # of True and False, too
     right = all(0 <= size <= MAX_FILE_BYTES for size in shape)
     if not right or len(content) - stream.tell() != math.prod(shape) * dtype.itemsize:
@@ -339,6 +354,7 @@ def _parse_npy(content: bytes, where: str, kinds: str = "biuf") -> NDArray[Any]:
 
 
 def _parse_npz(content: bytes, file: Place) -> dict[str, NDArray[Any]]:
+    """Its arrays of numbers; others, such as the names of nodes, are left out."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
@@ -346,11 +362,19 @@ def _parse_npz(content: bytes, file: Place) -> dict[str, NDArray[Any]]:
                 raise DataError(
                     f"{file}: unpacks to more than {MAX_FILE_BYTES >> 20} MB, which is too much for a matrix"
                 )
-            arrays = {}
+            arrays: dict[str, NDArray[Any]] = {}
+            others = list[DataError]()
             for entry in entries:
                 key = entry.filename.removesuffix(".npy")
                 kinds = "biufSU" if key == "format" else "biuf"
-                arrays[key] = _parse_npy(archive.read(entry), f"{file}: {printable(key):.60}", kinds)
+                try:
+                    arrays[key] = _parse_npy(archive.read(entry), f"{file}: {printable(key):.60}", kinds)
+                except _NoNumbersError as error:
+                    if key in (*MATRIX_NAMES, *SPARSE_NAMES):
+                        raise
+                    others.append(error)
+            if others and not arrays:
+                raise others[0]
     except (DataError, MemoryError):
         raise
     except Exception as error:  # whatever a damaged file makes zipfile raise
@@ -393,7 +417,10 @@ def _sparse_entries(arrays: Mapping[str, NDArray[Any]], file: Place) -> tuple[in
 
 
 def _parse_csv(text: str, file: Place) -> tuple[FloatArray, tuple[str, ...] | None]:
-    """The numbers of a table, and the names of the nodes where its first line or column has them."""
+    """The numbers of a table, and the names of the nodes where its first line or column has them.
+
+    Where both have, the rows are in the order of the line.
+    """
     mark, content = separator(text), without_separator(io.StringIO(text, newline=""))
     reader = csv.reader(content, delimiter=mark, skipinitialspace=True)
     lines = []
@@ -407,8 +434,13 @@ def _parse_csv(text: str, file: Place) -> tuple[FloatArray, tuple[str, ...] | No
         raise DataError(f"{file}: holds no matrix")
     rows = [cells for _, cells in lines]
     top, left = _named_sides(rows)
-    names = tuple(cell.strip() for cell in (rows[0][-(len(rows) - 1) :] if top else [row[0] for row in rows]))
+    columns = tuple(map(str.strip, rows[0][-(len(rows) - 1) :])) if top else None
     lines = lines[top:]
+    row_names = tuple(cells[0].strip() for _, cells in lines) if left else None
+    places = [f"{file}:{number}" for number, _ in lines]
+    order = None
+    if columns is not None and row_names is not None and len(columns) == len(row_names):
+        order = _order_of_rows(columns, row_names, places, file)
     width = len(lines[0][1]) - left
     found = np.empty((len(lines), width))
     for row, (number, cells) in enumerate(lines):
@@ -425,7 +457,35 @@ def _parse_csv(text: str, file: Place) -> tuple[FloatArray, tuple[str, ...] | No
                 f"{file}:{number}: {odd!r} in column {column + 1}, where a number of an adjacency matrix belongs"
                 f"{EDGE_LIST if width in (2, 3) else ''}"
             ) from None
-    return found, names if top or left else None
+    counts = columns is not None and row_names is not None and _count_up(columns) and not _count_up(row_names)
+    return found if order is None else found[order], row_names if counts or columns is None else columns
+
+
+def _order_of_rows(
+    columns: tuple[str, ...], rows: tuple[str, ...], places: Sequence[str], file: Place
+) -> list[int] | None:
+    """The rows in the order of the columns, by their names; None where they are in it already.
+
+    Numbers that count up are no names, but places.
+    """
+    if rows == columns or _count_up(rows) or _count_up(columns):
+        return None
+    position: dict[str, int] = {}
+    there = set(columns)
+    for row, name in enumerate(rows):
+        if name not in there:
+            near = did_you_mean(name, columns)
+            raise DataError(f"{places[row]}: the row {printable(name)[:60]!r} is none of the columns{near}")
+        if position.setdefault(name, row) != row:
+            raise DataError(f"{places[row]}: a second row is called {printable(name)[:60]!r}; which is which?")
+    if lacking := [name for name in columns if name not in position]:
+        raise DataError(f"{file}: the column {printable(lacking[0])[:60]!r} is none of the rows")
+    return [position[name] for name in columns]
+
+
+def _count_up(names: Sequence[str]) -> bool:
+    """Whether names are 0, 1, 2 and so on, or begin with 1."""
+    return any(list(names) == list(map(str, range(first, first + len(names)))) for first in (0, 1))
 
 
 def _named_sides(rows: Sequence[Sequence[str]]) -> tuple[bool, bool]:
@@ -435,15 +495,15 @@ def _named_sides(rows: Sequence[Sequence[str]]) -> tuple[bool, bool]:
     if size == width and len(top) == width - 1:
         return True, True  # as R writes it, without a corner
     if size == width > 1 and not _is_value(top[0]):
-        named = not any(map(_is_value, top[1:])) or not any(map(_is_value, left[1:])) or top[1:] == left[1:]
+        named = not any(map(_is_value, top[1:])) or not any(map(_is_value, left[1:]))
+        named = named or sorted(top[1:]) == sorted(left[1:])
         return named, named
     return len(top) == width == size - 1 and _are_names(top), len(top) == width == size + 1 and _are_names(left)
 
 
 def _are_names(cells: Sequence[str]) -> bool:
     """Whether cells are no entries of a matrix: some is text, or they count from 0 or 1 (two could be an edge)."""
-    counts = [list(map(str, range(first, first + len(cells)))) for first in (0, 1)]
-    return (len(cells) > 2 and list(cells) in counts) or not all(map(_is_value, cells))
+    return (len(cells) > 2 and _count_up(cells)) or not all(map(_is_value, cells))
 
 
 def _is_value(cell: str) -> bool:
@@ -469,6 +529,7 @@ class _NodeData(NamedTuple):
     label_names: tuple[str, ...] = ()
     number_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    by_position: tuple[str, ...] = ()  # matrices with other names than their table
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -486,11 +547,16 @@ class _NodeData(NamedTuple):
 
 def _node_data(folder: Place, files: Sequence[str], matrices: Sequence[Matrix]) -> _NodeData:
     shared = _sorted_columns(read_table(folder / NODES)) if (folder / NODES).is_file() else None
-    tables = []
+    tables, by_position = list[Table | None](), list[str]()
     for file, matrix in zip(files, matrices, strict=True):
         own = folder / f"{file.rpartition('.')[0]}.{NODES}"
         table = _sorted_columns(read_table(own)) if own.is_file() else shared
-        tables.append(table and _in_order(table, matrix, file))
+        order = None if table is None else _order_of_nodes(table, matrix, file)
+        if table is not None and order is not None:
+            table = table._replace(rows=[table.rows[i] for i in order], lines=[table.lines[i] for i in order])
+        elif table is not None and _are_other_names(table, matrix):
+            by_position.append(file)
+        tables.append(table)
     having = [table for table in tables if table is not None]
     if not having:
         return _NodeData()
@@ -525,7 +591,8 @@ def _node_data(folder: Place, files: Sequence[str], matrices: Sequence[Matrix]) 
     parts = [f"{kind}: {printable(', '.join(names))[:200]}" for kind, names in kinds if names]
     parts += filter(None, [having[0].decimal_commas_note(header)])
     note = f"{having[0].path}: read of the nodes: {'; '.join(parts) or 'nothing, as there are names only'}"
-    return _NodeData(labels, None if numbers is None else numbers.astype(np.float32), texts, numeric, (note,))
+    rows = None if numbers is None else numbers.astype(np.float32)
+    return _NodeData(labels, rows, texts, numeric, (note,), tuple(by_position))
 
 
 def _sorted_columns(table: Table) -> Table:
@@ -535,12 +602,60 @@ def _sorted_columns(table: Table) -> Table:
     return table._replace(header=tuple(table.header[i] for i in order), rows=rows)
 
 
-def _in_order(table: Table, matrix: Matrix, file: str) -> Table:
-    """The rows in the order of the matrix, where it names its nodes as the table does."""
+def _order_of_nodes(table: Table, matrix: Matrix, file: str) -> list[int] | None:
+    """The row of each node by its name; None where the rows are in the order of the matrix.
+
+    A DataError names what the matrix calls a node and the table does not, where they have other names in common.
+    """
     if len(table.rows) != matrix.size:
         raise DataError(f"{table.path}: {counted(len(table.rows), 'node')} where the matrix {file} has {matrix.size}")
-    named = {row[0].strip(): i for i, row in enumerate(table.rows)}
-    if matrix.names is None or set(matrix.names) != set(named) or len(named) < matrix.size:
-        return table
-    order = [named[name] for name in matrix.names]
-    return table._replace(rows=[table.rows[i] for i in order], lines=[table.lines[i] for i in order])
+    given = _names_of_rows(table)
+    if matrix.names is None or given == list(matrix.names):
+        return None
+    row_of = dict(zip(given, range(len(given)), strict=True))
+    there = set(matrix.names)
+    if there.isdisjoint(given) or (_count_up(matrix.names) and _count_up(given)):
+        return None
+    for row, name in enumerate(given):
+        if name not in there:
+            near = did_you_mean(name, matrix.names)
+            raise DataError(f"{table.where(row)}: the matrix {file} has no node {printable(name)[:60]!r}{near}")
+        if row_of[name] != row:
+            raise DataError(f"{table.where(row)}: a second node is called {printable(name)[:60]!r}; which is which?")
+    if lacking := [name for name in matrix.names if name not in row_of]:
+        raise DataError(f"{table.path}: no {printable(lacking[0])[:60]!r}, though the matrix {file} has such a node")
+    return [row_of[name] for name in matrix.names]
+
+
+def _are_other_names(table: Table, matrix: Matrix) -> bool:
+    """Whether a matrix has names of nodes, and none of them is in its table; numbers that count up are none."""
+    names = matrix.names
+    return names is not None and not _count_up(names) and set(names).isdisjoint(_names_of_rows(table))
+
+
+def _names_of_rows(table: Table) -> list[str]:
+    return [row[0].strip() for row in table.rows]
+
+
+def matrix_node_names(file: Place) -> list[str] | None:
+    """What the nodes of a matrix are called: in its file or, where that has numbers at most, in their table.
+
+    Args:
+        file: The matrix.
+
+    Returns:
+        ``[n]``, or None where they have no names.
+
+    Raises:
+        DataError: The matrix or the table is wrong.
+    """
+    matrix, folder = read_matrix(file), cast(Place, file.parent)
+    own = folder / f"{file.name.rpartition('.')[0]}.{NODES}"
+    path = own if own.is_file() else folder / NODES
+    names = None if matrix.names is None else list(matrix.names)
+    if not path.is_file() or (names is not None and not _count_up(names)):
+        return names
+    table = read_table(path)
+    order = _order_of_nodes(table, matrix, file.name) or range(matrix.size)
+    given = _names_of_rows(table)
+    return [given[row] for row in order]

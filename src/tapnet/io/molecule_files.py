@@ -7,9 +7,10 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -31,7 +32,7 @@ from tapnet.data.targets import (
 from tapnet.errors import DataError
 from tapnet.files import printable
 from tapnet.io.archive import Place, read_content
-from tapnet.io.tables import Table, decode_table, parse_table, separator, without_separator
+from tapnet.io.tables import HEAD_LINES, Table, decode_table, parse_table, separator, without_separator
 
 MAX_BYTES, MOST_HEADER = 1 << 30, 1 << 20
 MOST_SHOWN = 300  # characters of a list of columns
@@ -203,8 +204,8 @@ def has_smiles_column(path: Path) -> bool:
     """Whether the header of a .csv names a column of SMILES; true also of what is no table, which its reader says."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            first = lines.readline(MOST_HEADER)
-            rows = csv.reader(without_separator(chain([first], lines)), delimiter=separator(first))
+            first = list(islice(iter(partial(lines.readline, MOST_HEADER), ""), HEAD_LINES))
+            rows = csv.reader(without_separator(chain(first, lines)), delimiter=separator("".join(first)))
             return _named_smiles(next(filter(any, rows), [])) is not None
     except (OSError, ValueError, csv.Error):
         return True
@@ -262,8 +263,11 @@ def file_kind(path: Path) -> Literal["csv", "tsv", "smi", "sdf"]:
     return kinds.get(ending, "csv")
 
 
-def smi_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """SMILES and, after a space, a name in each line, with the line's number; the first line may be a header."""
+def smi_rows(lines: Iterable[str], on_blank: Callable[[], None] | None = None) -> Iterator[tuple[int, list[str]]]:
+    """SMILES and, after a space, a name in each line, with the line's number; the first line may be a header.
+
+    ``on_blank`` is called for each blank line after the first row.
+    """
     number, first = 0, True
     for some in lines:
         for line in some.splitlines():
@@ -272,6 +276,8 @@ def smi_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
                 if not first or words[0].lower() != "smiles":
                     yield number, [*words, ""][:2]
                 first = False
+            elif on_blank is not None and not first:
+                on_blank()
 
 
 def sdf_records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:

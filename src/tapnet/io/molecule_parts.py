@@ -24,12 +24,14 @@ from tapnet.data._molecule_arrays import (
     available_cores,
     canonical_smiles,
     check_rdkit,
+    has_isotopic_hydrogen,
     is_valid,
     molecule_arrays,
     read_arrays,
 )
 from tapnet.errors import DataError, TapnetError
 from tapnet.files import reading
+from tapnet.io._plain_text import BOM
 from tapnet.io.archive import UNREADABLE, read_content
 from tapnet.io.dataset_files import molecules_name
 from tapnet.io.molecule_files import (
@@ -70,12 +72,14 @@ class MoleculePart(NamedTuple):
         dataset: The molecules of these rows; None where none is valid.
         kept: ``[G]`` the row, of these, of each molecule.
         places: ``[R]`` the file and the line in which each row begins, for messages.
+        blank: ``[R]`` how many blank rows of a table stand before each row.
     """
 
     rows: list[list[str]]
     dataset: GraphDataset | None
     kept: list[int]
     places: list[str]
+    blank: list[int]
 
 
 @contextmanager
@@ -142,6 +146,7 @@ class MoleculeParts:
         header: The names of the columns.
         mark: What separates the cells of the table; a comma for files that are none.
         decimal_commas: Whether a column of the table has them.
+        has_bom: Whether the file begins with a byte order mark, as Excel writes it.
         is_sdf: Whether the first column holds MOL blocks.
         num_rows: The number of rows.
         description: Which column is what, in one line.
@@ -200,7 +205,10 @@ class MoleculeParts:
     def _check_text(self) -> str:
         """Whether all of it is text; gives the mark that separates its cells."""
         with self._open() as stream:
-            texts = decode_blocks(self._blocks(stream), self.path)
+            blocks = self._blocks(stream)
+            first = next(blocks, b"")
+            self.has_bom = first.startswith(BOM)
+            texts = decode_blocks(chain([first], blocks), self.path)
             mark = separator(next(texts, ""))
             for _ in texts:
                 pass
@@ -216,16 +224,16 @@ class MoleculeParts:
 
     # ---- its rows ----
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self, on_blank: Callable[[], None] | None = None) -> Iterator[Row]:
         ends = "\n" if self._kind == "sdf" else ""
         with self._open() as stream, io.TextIOWrapper(stream, "utf-8-sig", newline=ends) as lines:
             if self._kind == "sdf":
                 for line, record in sdf_records(lines):
                     yield line, [record.get(key, "") for key in self.header]
             elif self._kind == "smi":
-                yield from smi_rows(lines)
+                yield from smi_rows(lines, on_blank)
             else:
-                yield from islice(table_rows(lines, self.path, self.mark), 1, None)
+                yield from islice(table_rows(lines, self.path, self.mark, on_blank), 1, None)
 
     def _read_header(self) -> tuple[str, ...]:
         if self._kind == "smi":
@@ -239,7 +247,14 @@ class MoleculeParts:
     def _scan(self, smiles: str | None) -> None:
         """Goes through all rows for errors, and for what has to be known of all of them."""
         self.header = self._read_header()
-        rows = self._rows()
+        self._blank = dict[int, int]()  # how many blank rows there are before the row that begins in a line
+        blank = 0
+
+        def add_blank() -> None:
+            nonlocal blank
+            blank += 1
+
+        rows = self._rows(add_blank)
         first = next(rows, None)
         if first is None:
             raise DataError(f"{self.path}: {NO_MOLECULES if self._kind in ('smi', 'sdf') else NO_ROWS}")
@@ -248,7 +263,9 @@ class MoleculeParts:
         self._molecules = self.header.index(self._columns.smiles)
         names = None if self._columns.names is None else self.header.index(self._columns.names)
         self.num_rows, self._names, some = 0, None, False
-        for _, row in chain([first], rows):
+        for line, row in chain([first], rows):
+            if blank:
+                self._blank[line], blank = blank, 0
             self.num_rows += 1
             text = molecule_text(row[self._molecules])
             some = some or bool(text)
@@ -288,14 +305,15 @@ class MoleculeParts:
         read = molecule_arrays([])
         empty, invalid = LeftOut("without a molecule"), LeftOut("not valid")
         codes = [np.zeros(0, np.uint64)]
-        mixtures = molecules = 0
+        mixtures = isotopic = molecules = 0
 
         def part(count: int, rows: int) -> MoleculePart:
             """The part with so many molecules and rows, which need to wait no more."""
             nonlocal waiting, valid, read
             own, read = read.split(count)
-            cells, places = [row for _, row in waiting[:rows]], [f"{self.path}:{line}" for line, _ in waiting[:rows]]
-            found = MoleculePart(cells, self._dataset(own, cells, valid[:count]), valid[:count], places)
+            lines, cells = [line for line, _ in waiting[:rows]], [row for _, row in waiting[:rows]]
+            places, blank = [f"{self.path}:{line}" for line in lines], [self._blank.get(line, 0) for line in lines]
+            found = MoleculePart(cells, self._dataset(own, cells, valid[:count]), valid[:count], places, blank)
             codes.append(np.zeros(rows, np.uint64))
             if found.dataset is not None:
                 codes[-1][found.kept] = molecule_codes(found.dataset, own) | np.uint64(1)  # 0: no molecule
@@ -314,6 +332,7 @@ class MoleculeParts:
             read = MoleculeArrays.join([read, new])
             molecules += len(good)
             mixtures += sum(map(is_mixture, new.smiles))
+            isotopic += sum(map(has_isotopic_hydrogen, new.smiles))
             if full := len(valid) // self.multiple * self.multiple:
                 yield part(full, valid[full - 1] + 1)
             if waiting and (not valid or len(waiting) > MOST_WAITING * max(len(chunk), self.multiple)):
@@ -324,7 +343,7 @@ class MoleculeParts:
         if not molecules:
             raise invalid.nothing_left(self.path)
         left_out = [why.note(self.num_rows) for why in (empty, invalid) if why.count]
-        notes = molecule_notes(molecules, mixtures, self._copies(np.concatenate(codes)))
+        notes = molecule_notes(molecules, mixtures, isotopic, self._copies(np.concatenate(codes)))
         self.notes = tuple(f"{self.path}: {note}" for note in (*left_out, *notes))
 
     def _dataset(self, read: MoleculeArrays, rows: Sequence[Sequence[str]], kept: Sequence[int]) -> GraphDataset | None:

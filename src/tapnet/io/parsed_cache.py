@@ -25,7 +25,7 @@ from tapnet.files import cache_dir
 from tapnet.io.dataset_files import Layout
 from tapnet.io.sealed_arrays import read_arrays, write_arrays
 
-VERSION = 11  # to be raised when what is stored, or how files are parsed, changes
+VERSION = 12  # to be raised when what is stored, or how files are parsed, changes
 
 _ARRAYS = [f.name for f in fields(GraphDataset) if "Tensor" in str(f.type)]
 _NOT_STORED = ("prepared", "edge_attr", "splits")  # what no reader of files with a parsed copy gives

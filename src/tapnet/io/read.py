@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 from tapnet.data.dataset import Features, GraphDataset, Task
-from tapnet.errors import SettingError
+from tapnet.errors import SettingError, TapnetError
 from tapnet.io.dataset_files import Layout, layout_of
-from tapnet.io.graph_folder import read_graphs
-from tapnet.io.matrices import read_matrices
+from tapnet.io.graph_folder import node_names, read_graphs
+from tapnet.io.matrices import matrix_node_names, read_matrices
 from tapnet.io.molecules import read_molecules
 from tapnet.io.text import read_text
 from tapnet.io.tu import read_tu
@@ -71,3 +71,29 @@ def check_directions(layout: Layout, directed: bool) -> None:
     """Raises a SettingError where directions are asked for that such files do not have."""
     if directed and layout.kind == "molecules":
         raise SettingError(f"{layout.root}: the bonds of molecules have no directions")
+
+
+def names_of_nodes(dataset: GraphDataset, number: int, layout: Layout | None = None) -> Sequence[Hashable] | None:
+    """What its files call the nodes of a graph.
+
+    Args:
+        dataset: A data set that was read from a folder of graphs or matrices, or from the file of one.
+        number: The number of the graph.
+        layout: Its files; by default they are found.
+
+    Returns:
+        ``[n]``, or None where nodes have no names, or the files cannot be read any more or have changed since.
+    """
+    names: Sequence[Hashable] | None = None
+    if layout is None and not dataset.source:
+        return None
+    try:
+        layout = layout or layout_of(Path(dataset.source))
+        if layout.kind == "graphs":
+            names = node_names(dataset.source, number)
+        elif layout.kind == "matrices" and dataset.graph_names is not None:
+            place = layout.place
+            names = matrix_node_names(place if place.is_file() else place / dataset.graph_names[number])
+    except (TapnetError, OSError):
+        return None
+    return names if names is not None and len(names) == int(dataset.nodes_per_graph[number]) else None

@@ -14,7 +14,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
@@ -39,7 +39,9 @@ OTHER_ENDINGS = (".txt", ".tsv", ".gml", ".gexf", ".mat", ".edges", ".edgelist",
 MAX_TABLE_BYTES = 1 << 27
 INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")  # 01 and +1 are names
 EXCEL_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?', re.IGNORECASE)
-NO_SEPARATOR = re.compile(r'"[^"]*"|(?<=\d),(?=\d)')  # what is quoted, and decimal commas
+QUOTED = re.compile(r'(^|[,;\t\r\n]) ?"(?:[^"]|"")*"')
+BETWEEN_DIGITS = re.compile(r"(?<=\d),(?=\d)")  # perhaps a decimal comma
+MOST_HEAD, HEAD_LINES = 1 << 18, 50  # characters and lines that say what separates cells
 SHOWN = 3  # files or rows in a note
 NO_ROWS = "there are no rows; a table has a header and one row for each entry"
 
@@ -177,10 +179,38 @@ def excel_targets(folder: Place) -> Place | None:
 
 
 def separator(text: str) -> str:
-    """What stands between the cells of a table, by its first line, which may be Excel's ``sep=;``."""
-    first = text.partition("\n")[0]
-    said = EXCEL_SEPARATOR.fullmatch(first.rstrip("\r\n"))
-    return said[1] if said else max(",;\t", key=NO_SEPARATOR.sub("", first).count)
+    """What stands between the cells of a table, by its first lines; the very first may be Excel's ``sep=;``.
+
+    It is what the rows have as often as the header, of two such marks the one that is more than a decimal comma.
+
+    Args:
+        text: The table, or how it begins.
+    """
+    said = EXCEL_SEPARATOR.fullmatch(text.partition("\n")[0].rstrip("\r\n"))
+    if said:
+        return said[1]
+    head = text[:MOST_HEAD]
+    marks = [mark for mark in ",;\t" if mark in head]
+    if len(marks) < 2:
+        return marks[0] if marks else ","
+    lines = list(filter(str.strip, QUOTED.sub(r"\1-", head).splitlines()))
+    lines = lines[:-1] if len(text) > MOST_HEAD and len(lines) > 1 else lines  # that is cut off
+    return max(marks, key=lambda mark: _fit(lines[:HEAD_LINES], mark))
+
+
+def _fit(lines: Sequence[str], mark: str) -> tuple[float, float, int]:
+    """The shares of rows that have a mark as often as the header, the latter without decimal commas; and how often."""
+    plain = [BETWEEN_DIGITS.sub("", line).count(mark) for line in lines] or [0]
+    shares = [_share_like_first(counts) for counts in ([line.count(mark) for line in lines] or [0], plain)]
+    return max(shares), shares[1], plain[0]
+
+
+def _share_like_first(counts: Sequence[int]) -> float:
+    """The share of the others that are what the first is; -1 where that is 0."""
+    first, *others = counts
+    if not first:
+        return -1.0
+    return sum(count == first for count in others) / len(others) if others else 1.0
 
 
 def without_separator(lines: Iterable[str]) -> Iterator[str]:
@@ -190,7 +220,7 @@ def without_separator(lines: Iterable[str]) -> Iterator[str]:
 
 
 def parse_table(text: str, path: Place, mark: str | None = None) -> Table:
-    """``read_table`` of text; ``mark`` separates the cells, by default what the first line says."""
+    """``read_table`` of text; ``mark`` separates the cells, by default what the first lines say."""
     mark = mark or separator(text)
     rows = list(table_rows(io.StringIO(text, newline=""), path, mark))
     if len(rows) < 2:
@@ -199,13 +229,16 @@ def parse_table(text: str, path: Place, mark: str | None = None) -> Table:
     return Table(path, tuple(header), [row for _, row in rest], [line for line, _ in rest], mark)
 
 
-def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[int, list[str]]]:
+def table_rows(
+    lines: Iterable[str], path: Place, mark: str, on_blank: Callable[[], None] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """The header of a table, then its rows, each with the line in which it begins.
 
     Args:
         lines: The lines of the file, with their ends.
         path: The file, for errors.
         mark: What separates the cells.
+        on_blank: Called for each blank row after the header.
 
     Yields:
         Rows as wide as the header; blank ones are left out.
@@ -219,6 +252,8 @@ def table_rows(lines: Iterable[str], path: Place, mark: str) -> Iterator[tuple[i
         for row in reader:
             begin, end = end + 1, reader.line_num
             if not any(map(str.strip, row)):
+                if width and on_blank is not None:
+                    on_blank()
                 continue
             if not width:
                 row = list(map(str.strip, row))
